@@ -1,0 +1,1 @@
+"""Commands, events and messages: their schemas, types and codec."""
