@@ -1,0 +1,63 @@
+# One command each. All of them bring their environment themselves: Python >= 3.11 with pip is enough.
+.PHONY: check test fmt format-check lint types imports unit slow fresh lock bench generate environment
+.DEFAULT_GOAL := check
+
+BIN := .venv/bin
+# -P: the folders at the top (api, schemas, ...) are source roots, not packages to import.
+PYTHON := $(BIN)/python -P
+# The checker and its node come in the wheels; nothing may be fetched at its first run.
+PYRIGHT := PYRIGHT_PYTHON_IGNORE_WARNINGS=1 PYRIGHT_PYTHON_USE_BUNDLED_PYRIGHT=1 $(BIN)/pyright
+CHECKED := tests/test_tidy.py tests/unit tests/property tests/conformance tests/golden tests/simulation
+SLOW := tests/integration tests/acceptance
+
+# What is quick enough to run before each commit.
+check: format-check lint types imports unit
+
+# Everything; what CI runs.
+test: format-check lint types imports
+	$(PYTHON) -m pytest $(wildcard $(CHECKED) $(SLOW))
+
+fmt: environment
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix-only --quiet
+
+format-check: environment
+	$(BIN)/ruff format --check
+
+lint: environment
+	$(BIN)/ruff check
+
+types: environment
+	$(BIN)/mypy
+	$(PYRIGHT)
+
+imports: environment
+	$(BIN)/lint-imports
+
+unit: environment
+	$(PYTHON) -m pytest $(wildcard $(CHECKED))
+
+# The launcher on a clone with nothing installed; the second start without network.
+fresh: environment
+	$(PYTHON) -m pytest tests/acceptance/test_fresh_clone.py
+
+bench: environment
+	$(PYTHON) -m bench
+
+# Writes what is derived from the .avsc files and the transition table.
+generate: environment
+	$(PYTHON) -m horolog.schemas.generate
+	$(PYTHON) -m horolog.streams.scheduler.diagram
+
+# Newest versions that pyproject.toml allows, with the hash of each file; names no registry.
+COMPILE := UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile --quiet --upgrade \
+	--generate-hashes --universal --python-version 3.11 --no-emit-index-url --no-emit-find-links
+lock: environment
+	$(COMPILE) --output-file requirements/runtime.txt pyproject.toml
+	$(COMPILE) --output-file requirements/build.txt --group build \
+		--constraints requirements/runtime.txt
+	$(COMPILE) --output-file requirements/dev.txt --group dev \
+		--constraints requirements/runtime.txt --constraints requirements/build.txt
+
+environment:
+	@sh requirements/environment.sh dev
