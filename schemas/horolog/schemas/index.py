@@ -42,7 +42,7 @@ INDEX: Final[dict[str, tuple[str, int]]] = {
     "RunPlanned": ("events/RunPlanned", 0x9F71870F257EE13B),
     "RunQueued": ("events/RunQueued", 0xF649DBD914F96130),
     "RunRedriven": ("events/RunRedriven", 0xA49565FA1E66937C),
-    "RunRefused": ("events/RunRefused", 0x4E2A7720C1C7E6E8),
+    "RunRefused": ("events/RunRefused", 0x44EF3997935B93FE),
     "RunRequested": ("events/RunRequested", 0xCEE0853080106EFB),
     "RunRevoked": ("events/RunRevoked", 0x9963B43980C11C8E),
     "RunSkipped": ("events/RunSkipped", 0xA43190FD51DD39C6),

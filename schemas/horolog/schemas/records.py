@@ -1794,6 +1794,15 @@ class RunRefused(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     detail: str = ""
     """Why."""
 
+    command_id: str = ""
+    """The command that caused it; empty = none."""
+
+    reply_to: str = ""
+    """Address of the API instance that waits for the answer."""
+
+    principal: str = ""
+    """Who asked."""
+
 
 class RunRequested(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A manual run was asked for; the tenant's backlog limit has yet to admit it."""

@@ -1,0 +1,50 @@
+"""When a job next has something to decide, from its state alone."""
+
+from collections.abc import Iterator
+
+from horolog.schemas.records import CatchUp, JobStatus, RunOrigin, RunStatus
+from horolog.streams.calendar import next_slot
+from horolog.streams.limits import DEAD_KEPT_US, KEYS_KEPT_US, LOOKAHEAD_US, MISSED_AFTER_US
+from horolog.streams.scheduler.state import Job, PartitionState, Run
+
+
+def wake_us(state: PartitionState, job: Job, after_us: int) -> int | None:
+    """The next instant (microseconds UTC) after `after_us` at which `Wake` of the job would decide
+    something; None: only an input can. A `Wake` decides all that lies up to its now, so the caller
+    passes the now of the last one, or 0. Earlier than needed is harmless, later is a late slot.
+    """
+    if job.status is JobStatus.DELETED:
+        if job.runs or job.deleted_us is None:
+            return None
+        return job.deleted_us + KEYS_KEPT_US
+    if job.status is JobStatus.PAUSED:
+        return job.paused_until_us
+    if job.status is not JobStatus.ACTIVE:
+        return None
+    return min((instant for instant in _instants(state, job) if instant > after_us), default=None)
+
+
+def _instants(state: PartitionState, job: Job) -> Iterator[int]:
+    slot_us = next_slot(job.in_force.schedule, job.job_id, job.planned_to_us, state.zones)
+    if slot_us is not None:
+        yield slot_us - LOOKAHEAD_US
+        # Again when it comes, should there be no room for it before.
+        yield slot_us
+    for run in job.runs.values():
+        yield from _of_run(job, run)
+
+
+def _of_run(job: Job, run: Run) -> Iterator[int]:
+    if run.status is RunStatus.DEAD:
+        yield run.dead_us + DEAD_KEPT_US
+    if not run.is_unstarted_slot:
+        return
+    definition = job.in_force
+    if run.gated:
+        yield run.due_us
+    if run.origin is RunOrigin.BACKFILL:
+        return
+    if definition.starting_deadline_us is not None:
+        yield run.due_us + definition.starting_deadline_us + 1
+    if definition.catch_up is not CatchUp.ALL and not run.gated:
+        yield run.due_us + MISSED_AFTER_US + 1
