@@ -51,7 +51,7 @@ generate: environment
 
 # Newest versions that pyproject.toml allows, with the hash of each file; names no registry.
 COMPILE := UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile --quiet --upgrade \
-	--generate-hashes --universal --python-version 3.11 --no-emit-index-url --no-emit-find-links
+	--generate-hashes --universal --python-version 3.11
 lock: environment
 	$(COMPILE) --output-file requirements/runtime.txt pyproject.toml
 	$(COMPILE) --output-file requirements/build.txt --group build \

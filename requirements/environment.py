@@ -23,7 +23,7 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -48,7 +48,7 @@ def say(text: str) -> None:
 
 
 @contextmanager
-def locked() -> Iterator[None]:
+def locked() -> Generator[None]:
     """Hold the one right to build, waiting for another start that has it."""
     STORE.mkdir(exist_ok=True)
     with (STORE / "lock").open("w") as lock:
