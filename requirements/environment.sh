@@ -43,6 +43,7 @@ done
 {
     echo "horolog: needs Python 3.11 or newer with pip; found:${found:-
   none${HOROLOG_PYTHON:+ (HOROLOG_PYTHON is $HOROLOG_PYTHON)}}"
-    echo "Install one (Debian, Ubuntu: apt-get install python3 python3-pip), or set HOROLOG_PYTHON to its path."
+    echo "Install one (Debian, Ubuntu: apt-get install python3 python3-pip)," \
+        "or set HOROLOG_PYTHON to its path."
 } >&2
 exit 1
