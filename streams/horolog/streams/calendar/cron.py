@@ -7,6 +7,7 @@ times share one text, and with it one evaluation.
 
 import functools
 import re
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from horolog.schemas.records import JobId
@@ -19,6 +20,7 @@ from horolog.streams.calendar.grammar import (
     WEEKDAY,
     Field,
     Hashed,
+    Part,
     parse_field,
     resolve,
     text_of,
@@ -70,10 +72,14 @@ class Cron(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """An expression as read. `text` is its concrete text unless an `H` stands in it."""
+    """An expression as read.
+
+    parts: its concrete text in pieces; between them stands each `H` with the field it is in.
+    """
 
     cron: Cron
-    text: str | None
+    parts: tuple["str | tuple[Part, Hashed]", ...]
+    elapsed: bool
 
 
 class ConcreteCron(NamedTuple):
@@ -128,7 +134,7 @@ def read(cron: str, second: str | None) -> Reading | Problem:
                 hint=bad.hint,
             )
     parsed = Cron(*fields)
-    return Reading(parsed, None if parsed.hashed else _write(parsed))
+    return Reading(parsed, tuple(_parts(parsed)), parsed.elapsed)
 
 
 def read_valid(cron: str, second: str | None) -> Reading:
@@ -140,10 +146,11 @@ def read_valid(cron: str, second: str | None) -> Reading:
 
 def concrete(reading: Reading, job_id: JobId) -> ConcreteCron:
     """The expression as it is for one job."""
-    text = reading.text
-    if text is None:
-        text = _write(resolved(reading.cron, job_id))
-    return ConcreteCron(text, reading.cron.elapsed)
+    texts = (
+        part if isinstance(part, str) else text_of(part[0], resolve(*part, job_id))
+        for part in reading.parts
+    )
+    return ConcreteCron("".join(texts), reading.elapsed)
 
 
 def resolved(cron: Cron, job_id: JobId) -> Cron:
@@ -159,8 +166,19 @@ def _resolved_field(field: Field, job_id: JobId) -> Field:
     return field._replace(terms=terms)
 
 
-def _write(cron: Cron) -> str:
-    return " ".join(",".join(text_of(field.part, term) for term in field.terms) for field in cron)
+def _parts(cron: Cron) -> Iterator["str | tuple[Part, Hashed]"]:
+    text = ""
+    for field in cron:
+        for i, term in enumerate(field.terms):
+            text += "," if i else ""
+            if isinstance(term, Hashed):
+                yield text
+                yield field.part, term
+                text = ""
+            else:
+                text += text_of(field.part, term)
+        text += " "
+    yield text.removesuffix(" ")
 
 
 def _shape_problem(cron: str) -> Problem | None:

@@ -26,7 +26,7 @@ LATEST_S: Final = 16_725_225_600
 COVERED_UNTIL_S: Final = (2_524_608_000, 4_102_444_800, 7_258_118_400, LATEST_S)
 """2050, 2100, 2200, 2500: how far a zone's clock changes are worked out, step by step on demand.
 
-Cost: a zone with summer time takes about 0.15 ms a year after the end of its file's table.
+Cost: about 5 ms for a zone with summer time, once, and 10 µs for each further year.
 """
 
 REACH_S: Final = 2 * S_PER_DAY

@@ -15,6 +15,7 @@ from croniter import croniter
 from cronsim import CronSim
 
 from horolog.streams.calendar.limits import (
+    DAYS_PER_YEAR,
     NEAREST_MONTHS_KEPT_MAX,
     NEAREST_YEARS_MAX,
     S_PER_DAY,
@@ -24,6 +25,13 @@ from horolog.streams.calendar.walls import Steps, at_wall
 _MONTHS_PER_YEAR: Final = 12
 _SECOND: Final = timedelta(seconds=1)
 _EPOCH_DAY: Final = date(1970, 1, 1)
+_MONDAY_TO_FRIDAY: Final = 5
+_WEEKDAYS: Final = tuple(
+    day
+    for day in (_EPOCH_DAY + timedelta(days=i) for i in range(DAYS_PER_YEAR))
+    if day.weekday() < _MONDAY_TO_FRIDAY
+)
+"""A year of them, so that each is there as the first to the fifth and as the last of a month."""
 
 
 class NearestWalls:
@@ -36,6 +44,8 @@ class NearestWalls:
         self._wanted = wanted
         self._days = days
         self._times = times
+        # Cost: a weekend day is never nearest; to find that out by search takes 60 ms.
+        self._possible = any(days.match_dow(day) for day in _WEEKDAYS)
 
     def after(self, wall: int) -> int | None:
         """See Walls."""
@@ -63,6 +73,8 @@ class NearestWalls:
 
     def _days_from(self, day: date, direction: int) -> Iterator[date]:
         """Matching days in the month of `day` and the months after or before it."""
+        if not self._possible:
+            return
         month = day.year * _MONTHS_PER_YEAR + day.month - 1
         for _ in range(NEAREST_YEARS_MAX * _MONTHS_PER_YEAR + 1):
             year, month_index = divmod(month, _MONTHS_PER_YEAR)

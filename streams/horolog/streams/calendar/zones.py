@@ -25,6 +25,8 @@ from horolog.streams.calendar.limits import (
 UTC_NAME: Final = "UTC"
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_GREGORIAN_CYCLE_YEARS: Final = 400
+_LOOK_EVERY_S: Final = 7 * S_PER_DAY
 _HEADER: Final = struct.Struct(">4sc15x6l")
 _MAGIC: Final = b"TZif"
 _LEAP_BYTES_V1: Final = 8
@@ -86,6 +88,7 @@ class Rules:
         self._times, footer = _read_tzif(tzif)
         # Without a comma the footer names one offset for ever.
         self._yearly = b"," in footer
+        self._kinds: dict[tuple[int, int], tuple[int, ...]] = {}
 
     def offset_at(self, at_s: int) -> int:
         """Offset from UTC in seconds at an instant."""
@@ -102,23 +105,40 @@ class Rules:
             yield from self._yearly_changes(max(last, low_s), high_s)
 
     def _yearly_changes(self, low_s: int, high_s: int) -> Iterator[int]:
-        # A rule for every year (POSIX TZ) keeps an offset for weeks at least, so a look a day
-        # finds each change, and halving finds its second.
-        day, offset = low_s, self.offset_at(low_s)
-        while day < high_s:
-            next_day = min(day + S_PER_DAY, high_s)
-            next_offset = self.offset_at(next_day)
-            if next_offset != offset:
-                low, high = day, next_day
+        year = (_EPOCH + timedelta(seconds=low_s)).year
+        while (start_s := _year_start(year)) < high_s:
+            for since_start_s in self._changes_of_kind(year):
+                if low_s < start_s + since_start_s < high_s:
+                    yield start_s + since_start_s
+            year += 1
+
+    def _changes_of_kind(self, year: int) -> tuple[int, ...]:
+        """Seconds into the year of its clock changes, by the rule for every year."""
+        start = datetime(year, 1, 1, tzinfo=UTC)
+        # Cost: a rule names weekdays and days of the year, so it gives the same in each year that
+        # begins on the same weekday and is as long; there are 14 kinds to look at, not hundreds.
+        kind = (start.weekday(), (start.replace(year=year + 1) - start).days)
+        if kind not in self._kinds:
+            self._kinds[kind] = tuple(self._look_for_changes(year + _GREGORIAN_CYCLE_YEARS))
+        return self._kinds[kind]
+
+    def _look_for_changes(self, year: int) -> Iterator[int]:
+        # A rule for every year keeps an offset for a week at least (in fact for months), so a
+        # look a week finds each change, and halving finds its second.
+        start_s, end_s = _year_start(year), _year_start(year + 1)
+        at_s, offset = start_s, self.offset_at(start_s)
+        while at_s < end_s:
+            later_s = min(at_s + _LOOK_EVERY_S, end_s)
+            later_offset = self.offset_at(later_s)
+            if later_offset != offset:
+                low, high = at_s, later_s
                 while high - low > 1:
                     middle = (low + high) // 2
-                    if self.offset_at(middle) == offset:
-                        low = middle
-                    else:
-                        high = middle
-                if high < high_s:
-                    yield high
-            day, offset = next_day, next_offset
+                    low, high = (
+                        (middle, high) if self.offset_at(middle) == offset else (low, middle)
+                    )
+                yield high - start_s
+            at_s, offset = later_s, later_offset
 
 
 class Timeline:
@@ -247,6 +267,10 @@ def local_text(zone: str, at_us: int, zones: Zones) -> str:
     minutes, seconds = divmod(rest, 60)
     text = f"{wall.isoformat()}{sign}{hours:02d}:{minutes:02d}"
     return f"{text}:{seconds:02d}" if seconds else text
+
+
+def _year_start(year: int) -> int:
+    return (datetime(year, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(seconds=1)
 
 
 def _ceil_s(at_us: int) -> int:

@@ -63,8 +63,8 @@ def wake(state: PartitionState, job: Job, now_us: int) -> Iterator[Step]:
         return
     if job.status is not JobStatus.ACTIVE:
         return
-    yield from _clear_backlog(job, now_us)
     yield from plan(state, job, now_us)
+    yield from _clear_backlog(job, now_us)
     for run in list(job.runs.values()):
         if run.status is RunStatus.DEAD and now_us >= run.dead_us + DEAD_KEPT_US:
             yield RunDiscarded(job_id=job.job_id, run_id=run.run_id, reason=EXPIRED)

@@ -7,6 +7,7 @@ snapshot.
 
 import msgspec
 
+from horolog.schemas.ids import tenant_of
 from horolog.schemas.records import (
     CommandMemory,
     Cursor,
@@ -190,6 +191,14 @@ class PartitionState:
         # Derived.
         self.zones = Zones()
         self.tenant_jobs: dict[TenantId, int] = {}
+
+    def recount(self) -> None:
+        """Derive the numbers of jobs again, after jobs came from snapshots."""
+        self.tenant_jobs = {}
+        for job in self.jobs.values():
+            if job.exists:
+                tenant = tenant_of(job.job_id)
+                self.tenant_jobs[tenant] = self.tenant_jobs.get(tenant, 0) + 1
 
     def token_of(self, seq: int) -> int:
         """Fencing token of the attempt whose `RunStarted` has this seq (< 2^53, exact in JSON)."""

@@ -1,0 +1,242 @@
+"""The owner of one ledger partition: read, decide and evolve, commit, react.
+
+    take_over            recover, open a new epoch
+    step                 inputs -> one batch, already evolved, waiting for its commit
+    committed            the batch is in the log: what to tell the outside
+
+A step is pure but for the log: it reads no clock and sends nothing. A batch that was definitely not
+written stays as it is and is written again; an owner that cannot know whether it was must take over
+anew. What a step answers leaves only after its commit, so no owner that was fenced answers.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from msgspec.structs import force_setattr
+
+from horolog.schemas.records import (
+    AttemptEnded,
+    CreateJob,
+    EpochStarted,
+    Event,
+    Heartbeat,
+    InputsRead,
+    JobId,
+    LogCreated,
+    ReportAnswered,
+    ReportKind,
+    RunStarted,
+    RunSucceeded,
+    UpdateJob,
+    Verdict,
+    ZoneRules,
+)
+from horolog.streams.host.inbox import Inbox
+from horolog.streams.host.snapshots import Entry, Recovery
+from horolog.streams.host.timers import Timers
+from horolog.streams.limits import MARK_STEP_MAX_US, MINUTE_US, SECOND_US, WAKES_PER_STEP
+from horolog.streams.log import Batch, Log
+from horolog.streams.scheduler import PartitionState, Soft, decide, evolve, react, wake_us
+from horolog.streams.scheduler.evolve import HANDLERS
+from horolog.streams.scheduler.inputs import Input, LeaseCheck, Wake, ZonesSeen
+from horolog.streams.scheduler.messages import Message
+
+MARK_EVERY_US: Final = SECOND_US
+
+ZoneSource = Callable[[str], ZoneRules | None]
+"""Rules of a zone as this host has them, effective from 0; None: it knows no such zone."""
+
+
+class Owner:
+    """State, inputs and timers of a ledger partition that this process owns."""
+
+    def __init__(self, log: Log, partition: int, *, name: str, zones: ZoneSource, tzdata: str):
+        """Recover the partition from its log; nothing is written before `take_over`."""
+        self.partition = partition
+        self.inbox = Inbox()
+        self.timers = Timers()
+        self._log = log
+        self._name = name
+        self._zones = zones
+        self._tzdata = tzdata
+        recovery = Recovery(log, partition)
+        self.state: PartitionState = recovery.state
+        self.soft = Soft()
+        self.soft.take_over(self.state)
+        self._snapshotter = recovery.snapshotter
+        self._recent = recovery.recent
+        self._events: list[Event] = []
+        self._answers: list[Message] = []
+        self._snapshots: tuple[Entry, ...] = ()
+        self._touched: set[JobId] = set()
+        self._woken: set[JobId] = set()
+        self._first_seq = self.state.seq + 1
+        self._mark_next_us = 0
+
+    # --- a step
+
+    def take_over(self, now_us: int, lease_us: int) -> Batch:
+        """Open a new epoch. Its batch is to be committed before anything is decided."""
+        self._begin(now_us)
+        state = self.state
+        last_good_seq = state.seq
+        if last_good_seq == 0:
+            self._append(
+                LogCreated(
+                    log_id=self._log.log_id,
+                    generation=self._log.generation,
+                    partition=self.partition,
+                    partitions=self._log.partitions,
+                    tzdata=self._tzdata,
+                ),
+                now_us,
+                epoch=1,
+            )
+        self._append(
+            EpochStarted(last_good_seq=last_good_seq, owner=self._name),
+            now_us,
+            epoch=state.writer_epoch + 1,
+        )
+        self.soft.mark_us = lease_us
+        self._mark_next_us = lease_us + MARK_EVERY_US
+        for job in state.jobs.values():
+            self.timers.set(job.job_id, wake_us(state, job, 0))
+        return self._seal(now_us)
+
+    def step(self, now_us: int, lease_us: int) -> Batch | None:
+        """Read what there is and decide over all of it. None: nothing to commit.
+
+        `now_us`: microseconds UTC to decide by. `lease_us`: clock by which lease time is counted
+        (embedded: boot time). The batch must be committed, or the same one written again, before
+        the next step.
+        """
+        self._begin(now_us)
+        for item in self.inbox.take():
+            if isinstance(item, CreateJob | UpdateJob):
+                self._know_zone(item.definition.schedule.timezone, now_us)
+            self._drive(item, now_us)
+        if lease_us >= self._mark_next_us:
+            self._mark_next_us = lease_us + MARK_EVERY_US
+            self.soft.mark(lease_us, MARK_STEP_MAX_US)
+            self._drive(LeaseCheck(), now_us)
+        for job_id in self.timers.due(now_us, WAKES_PER_STEP):
+            self._woken.add(job_id)
+            self._drive(Wake(job_id=job_id), now_us)
+        self._set_timers(now_us)
+        if not self._events and not self._snapshots and not self._must_commit():
+            return None
+        return self._seal(now_us)
+
+    def committed(self) -> list[Message]:
+        """The step's batch, if it had one, is in the log: what to send now."""
+        events, answers = self._events, self._answers
+        self._events, self._answers, self._snapshots = [], [], ()
+        messages = [*answers, *react(self.state, events)] if events else answers
+        self._first_seq = self.state.seq + 1
+        return messages
+
+    def recent(self, now_us: int) -> Iterable[Message]:
+        """What the last minute of the ledger changed, to be sent again after a takeover."""
+        events = [event for event in self._recent if event.at_us >= now_us - MINUTE_US]
+        self._recent = []
+        return react(self.state, events)
+
+    def next_us(self) -> int | None:
+        """The next instant (microseconds UTC) at which a step has something to do by itself, but
+        for its marks.
+        """
+        instants = (self.timers.next_us(), self._snapshotter.due_us())
+        return min((instant for instant in instants if instant is not None), default=None)
+
+    @property
+    def mark_next_us(self) -> int:
+        """When the next mark is due, by the clock that counts lease time."""
+        return self._mark_next_us
+
+    # --- parts of a step
+
+    def _begin(self, now_us: int) -> None:
+        assert not self._events, "the batch before has to be committed first"
+        self._first_seq = self.state.seq + 1
+        self._snapshots = self._snapshotter.take(self.state, now_us)
+        self._touched.clear()
+        self._woken.clear()
+
+    def _drive(self, item: Input, now_us: int) -> None:
+        # The core's time never runs back, whatever the host's clock shows.
+        now_us = max(now_us, self.state.at_us)
+        for step in decide(self.state, self.soft, item, now_us):
+            if type(step) in HANDLERS:
+                self._append(step, now_us)  # type: ignore[arg-type]  # its type is an event's
+            else:
+                self._answers.append(step)  # type: ignore[arg-type]  # a message, not an event
+                if isinstance(item, Heartbeat):
+                    self._note_beat(item, step)
+
+    def _note_beat(self, beat: Heartbeat, answer: object) -> None:
+        if isinstance(answer, ReportAnswered) and answer.verdict is not Verdict.STALE:
+            self.soft.begin(beat.run_id, beat.inbox)
+
+    def _append(self, event: Event, now_us: int, epoch: int | None = None) -> None:
+        """Stamp an event, evolve the state by it, and keep it for the batch.
+
+        The one place that writes to a record: it is not shared with anybody before its stamps.
+        """
+        state = self.state
+        seq = state.seq + 1
+        force_setattr(event, "seq", seq)
+        force_setattr(event, "writer_epoch", state.writer_epoch if epoch is None else epoch)
+        force_setattr(event, "at_us", max(now_us, state.at_us + 1))
+        force_setattr(event, "batch", self._first_seq)
+        evolve(state, event)
+        self._events.append(event)
+        job_id: JobId | None = getattr(event, "job_id", None)
+        if job_id is not None:
+            self._touched.add(job_id)
+            self._snapshotter.changed(job_id, seq, now_us)
+        kind = type(event)
+        if kind is RunStarted:
+            self.soft.begin(event.run_id, event.inbox)  # type: ignore[union-attr]  # by its type
+        elif kind is RunSucceeded or kind is AttemptEnded:
+            self.soft.end(event.run_id)  # type: ignore[union-attr]  # by its type
+
+    def _must_commit(self) -> bool:
+        """Whether an answer may only leave after a commit. A heartbeat that was accepted changes
+        nothing anybody could take over, so its answer alone commits nothing.
+        """
+        return any(
+            not isinstance(answer, ReportAnswered)
+            or answer.kind is not ReportKind.HEARTBEAT
+            or answer.verdict is not Verdict.ACCEPTED
+            for answer in self._answers
+        )
+
+    def _seal(self, now_us: int) -> Batch:
+        self._append(
+            InputsRead(
+                positions={},
+                lease_time_us=self.soft.lease_time_us,
+                records=self.state.seq + 2 - self._first_seq,
+            ),
+            now_us,
+        )
+        return Batch(
+            partition=self.partition, events=tuple(self._events), snapshots=self._snapshots
+        )
+
+    def _set_timers(self, now_us: int) -> None:
+        for job_id in self._touched | self._woken:
+            job = self.state.jobs.get(job_id)
+            if job is None:
+                self.timers.set(job_id, None)
+            else:
+                after_us = now_us if job_id in self._woken else 0
+                self.timers.set(job_id, wake_us(self.state, job, after_us))
+
+    def _know_zone(self, zone: str, now_us: int) -> None:
+        """Record the rules of a zone before the first job uses it."""
+        if zone in self.state.zones:
+            return
+        rules = self._zones(zone)
+        if rules is not None:
+            self._drive(ZonesSeen(version=self._tzdata, zones=(rules,)), now_us)
