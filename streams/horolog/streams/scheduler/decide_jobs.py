@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from horolog.schemas import errors
 from horolog.schemas.records import (
     AdmissionAnswer,
     CancelRequested,
@@ -32,7 +33,7 @@ from horolog.schemas.records import (
     SkipReason,
     UpdateJob,
 )
-from horolog.streams.limits import SECOND_US
+from horolog.streams.calendar import anchored as with_anchor
 from horolog.streams.scheduler import decide_slots, replies
 from horolog.streams.scheduler.decision import Step
 from horolog.streams.scheduler.definitions import faults_of
@@ -68,7 +69,7 @@ def _create_again(
         yield replies.refused(
             state,
             command,
-            "job_exists",
+            errors.JOB_EXISTS,
             f"{command.job_id} exists with another definition (version {job.version}); "
             "update it instead",
         )
@@ -113,9 +114,9 @@ def update(state: PartitionState, command: UpdateJob, now_us: int) -> Iterator[S
     """Replace a definition. Planned runs whose slot is to come are revoked if the schedule changes
     and planned by the new one in the same step.
     """
-    job, refusal = _existing(state, command, command.if_version)
-    if job is None:
-        yield refusal
+    job = _existing(state, command, command.if_version)
+    if not isinstance(job, Job):
+        yield job
         return
     definition = anchored(command.definition, job, now_us)
     if definition == job.definition:
@@ -145,15 +146,15 @@ def update(state: PartitionState, command: UpdateJob, now_us: int) -> Iterator[S
 
 def pause(state: PartitionState, command: PauseJob, now_us: int) -> Iterator[Step]:
     """Stop planning; end what has not started, hold what was asked for or waits for a retry."""
-    job, refusal = _existing(state, command, None)
-    if job is None:
-        yield refusal
+    job = _existing(state, command, None)
+    if not isinstance(job, Job):
+        yield job
         return
     if command.until_us is not None and command.until_us <= now_us:
         yield replies.refused(
             state,
             command,
-            "invalid_field",
+            errors.INVALID_FIELD,
             "until is in the past; name an instant to come, or none to pause until resumed",
             field="/until",
         )
@@ -173,9 +174,9 @@ def pause(state: PartitionState, command: PauseJob, now_us: int) -> Iterator[Ste
 
 def resume(state: PartitionState, command: ResumeJob, now_us: int) -> Iterator[Step]:
     """Plan again from now on; the slots that passed are one skipped range."""
-    job, refusal = _existing(state, command, None)
-    if job is None:
-        yield refusal
+    job = _existing(state, command, None)
+    if not isinstance(job, Job):
+        yield job
         return
     if job.status is not JobStatus.PAUSED:
         yield replies.done(state, command, version=job.version)
@@ -193,9 +194,9 @@ def resume(state: PartitionState, command: ResumeJob, now_us: int) -> Iterator[S
 
 def delete(state: PartitionState, command: DeleteJob, now_us: int) -> Iterator[Step]:
     """End a job. Running attempts go on unless asked otherwise; all else of it ends."""
-    job, refusal = _existing(state, command, command.if_version)
-    if job is None:
-        yield refusal
+    job = _existing(state, command, command.if_version)
+    if not isinstance(job, Job):
+        yield job
         return
     yield from decide_slots.settle(state, job, now_us)
     yield from _withdraw(state, job, now_us, SkipReason.DELETED)
@@ -218,48 +219,43 @@ def delete(state: PartitionState, command: DeleteJob, now_us: int) -> Iterator[S
 
 
 def anchored(definition: JobDefinition, job: Job | None, now_us: int) -> JobDefinition:
-    """The definition with the origin of its interval: the one the job has, else now, in whole
-    seconds. So restarts and edits of other fields never move the slots.
+    """The definition with the origin of its interval: the one the job has, else one from now. So
+    restarts and edits of other fields never move the slots.
     """
     schedule = definition.schedule
     if schedule.every_us is None or schedule.anchor_us is not None:
         return definition
-    anchor_us = now_us - now_us % SECOND_US
-    if job is not None and job.definition is not None:
-        old = job.definition.schedule
-        if old.every_us == schedule.every_us and old.anchor_us is not None:
-            anchor_us = old.anchor_us
-    return msgspec.structs.replace(
-        definition, schedule=msgspec.structs.replace(schedule, anchor_us=anchor_us)
-    )
+    old = None if job is None or job.definition is None else job.definition.schedule
+    if old is not None and old.every_us == schedule.every_us and old.start_us == schedule.start_us:
+        schedule = msgspec.structs.replace(schedule, anchor_us=old.anchor_us)
+    else:
+        schedule = with_anchor(schedule, now_us)
+    return msgspec.structs.replace(definition, schedule=schedule)
 
 
 def _existing(
     state: PartitionState,
     command: UpdateJob | DeleteJob | PauseJob | ResumeJob,
     if_version: int | None,
-) -> tuple[Job, None] | tuple[None, Step]:
+) -> Job | Step:
     """The job a command means, or the answer to give instead."""
     job = state.jobs.get(command.job_id)
     if job is not None:
         again = replies.remembered(state, job, command)
         if again is not None:
-            return None, again
+            return again
     if job is None or not job.exists:
-        return None, unknown(state, command)
+        return replies.refused(
+            state, command, errors.UNKNOWN_JOB, f"there is no job {command.job_id}"
+        )
     if if_version is not None and if_version != job.version:
-        return None, replies.refused(
+        return replies.refused(
             state,
             command,
-            "version_mismatch",
+            errors.VERSION_MISMATCH,
             f"{job.job_id} is at version {job.version}, not {if_version}; read it again",
         )
-    return job, None
-
-
-def unknown(state: PartitionState, command: UpdateJob | DeleteJob | PauseJob | ResumeJob) -> Step:
-    """There is no such job."""
-    return replies.refused(state, command, "unknown_job", f"there is no job {command.job_id}")
+    return job
 
 
 def _fault(
@@ -276,10 +272,11 @@ def _fault(
     if not faults:
         return None
     first = faults[0]
+    bad_schedule = first.field.startswith("schedule.")
     return replies.refused(
         state,
         command,
-        "invalid_field",
+        errors.INVALID_SCHEDULE if bad_schedule else errors.INVALID_FIELD,
         "; ".join(f"{fault.field} is {fault.value!r}: {fault.detail}" for fault in faults),
         field="/" + first.field.replace(".", "/"),
     )

@@ -1,9 +1,11 @@
-"""Commands on runs: trigger, backfill, cancel, redrive, discard; and the answer to a run asked for."""
+"""Commands on runs: trigger, backfill, cancel, redrive, discard; the answer to a run asked for."""
 
 import hashlib
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from horolog.schemas.ids import job_of, run_id_of_key
+from horolog.schemas import errors
+from horolog.schemas.ids import run_id_of_key
 from horolog.schemas.records import (
     AdmissionAnswer,
     BackfillJob,
@@ -44,7 +46,9 @@ def trigger(state: PartitionState, command: TriggerJob, now_us: int) -> Iterator
     """Ask for a manual run. The same key names the same run; with another payload it is refused."""
     job = state.jobs.get(command.job_id)
     if job is None or not job.exists:
-        yield replies.refused(state, command, "unknown_job", f"there is no job {command.job_id}")
+        yield replies.refused(
+            state, command, errors.UNKNOWN_JOB, f"there is no job {command.job_id}"
+        )
         return
     again = replies.remembered(state, job, command)
     if again is not None:
@@ -54,7 +58,7 @@ def trigger(state: PartitionState, command: TriggerJob, now_us: int) -> Iterator
         yield replies.refused(
             state,
             command,
-            "invalid_field",
+            errors.INVALID_FIELD,
             f"key has {len(command.key)} characters, from 1 to {KEY_CHARS_MAX} are right",
             field="/key",
         )
@@ -95,7 +99,7 @@ def _attach(state: PartitionState, job: Job, command: TriggerJob, digest: bytes)
         yield replies.refused(
             state,
             command,
-            "key_reused",
+            errors.KEY_REUSED,
             f"key {command.key!r} named {remembered.run_id} with another payload; "
             "take a new key for another run",
             field="/key",
@@ -113,7 +117,7 @@ def _refusal(state: PartitionState, job: Job, command: TriggerJob, now_us: int) 
         return replies.refused(
             state,
             command,
-            "too_large",
+            errors.TOO_LARGE,
             f"payload has {len(command.payload)} bytes, at most {PAYLOAD_BYTES_MAX} are right",
             field="/payload",
         )
@@ -121,21 +125,25 @@ def _refusal(state: PartitionState, job: Job, command: TriggerJob, now_us: int) 
     if run_id in job.runs:
         # Its key is older than the idempotency window, yet the run is still open.
         return replies.refused(
-            state, command, "key_reused", f"{run_id} is still open; take a new key", field="/key"
+            state,
+            command,
+            errors.KEY_REUSED,
+            f"{run_id} is still open; take a new key",
+            field="/key",
         )
     if len(job.runs) >= OPEN_RUNS_MAX:
         return replies.refused(
-            state, command, "limit", f"{job.job_id} has {OPEN_RUNS_MAX} open runs, the most"
+            state, command, errors.LIMIT, f"{job.job_id} has {OPEN_RUNS_MAX} open runs, the most"
         )
     if len(job.keys) >= KEYS_MAX:
         return replies.refused(
-            state, command, "limit", f"{job.job_id} has {KEYS_MAX} remembered keys, the most"
+            state, command, errors.LIMIT, f"{job.job_id} has {KEYS_MAX} remembered keys, the most"
         )
     if trigger_tokens_milli(job, now_us) < MILLI:
         return replies.refused(
             state,
             command,
-            "rate_limited",
+            errors.RATE_LIMITED,
             f"{job.job_id} takes {TRIGGERS_PER_S} triggers a second and {TRIGGERS_BURST} at once",
         )
     return None
@@ -176,7 +184,9 @@ def backfill(state: PartitionState, command: BackfillJob, now_us: int) -> Iterat
     """
     job = state.jobs.get(command.job_id)
     if job is None or not job.exists:
-        yield replies.refused(state, command, "unknown_job", f"there is no job {command.job_id}")
+        yield replies.refused(
+            state, command, errors.UNKNOWN_JOB, f"there is no job {command.job_id}"
+        )
         return
     again = replies.remembered(state, job, command)
     if again is not None:
@@ -186,7 +196,7 @@ def backfill(state: PartitionState, command: BackfillJob, now_us: int) -> Iterat
         yield replies.refused(
             state,
             command,
-            "invalid_field",
+            errors.INVALID_FIELD,
             "from is inclusive, to exclusive, from before to, and to not in the future",
             field="/to",
         )
@@ -204,7 +214,7 @@ def backfill(state: PartitionState, command: BackfillJob, now_us: int) -> Iterat
         yield replies.refused(
             state,
             command,
-            "limit",
+            errors.LIMIT,
             f"the range holds {len(ranges)} skipped ranges and {len(job.cursors)} are being made "
             f"up; at most {CURSORS_MAX} at the same time",
         )
@@ -227,14 +237,14 @@ def backfill(state: PartitionState, command: BackfillJob, now_us: int) -> Iterat
 
 def cancel(state: PartitionState, command: CancelRun, now_us: int) -> Iterator[Step]:
     """Ask that a run ends: at once if no attempt is open, else the worker is told."""
-    found, refusal = _open_run(state, command)
-    if found is None:
-        yield refusal
+    found = _open_run(state, command)
+    if not isinstance(found, _OpenRun):
+        yield found
         return
     job, run = found
     if run.status is RunStatus.DEAD:
         yield replies.refused(
-            state, command, "not_open", f"{run.run_id} is dead; redrive or discard it"
+            state, command, errors.RUN_ENDED, f"{run.run_id} is dead; redrive or discard it"
         )
     elif run.lease is None:
         yield RunCancelled(
@@ -264,16 +274,16 @@ def redrive(state: PartitionState, command: RedriveRun, now_us: int) -> Iterator
     """Start a dead run again in a new round, by the definition in force now. One that was redriven
     already and is open again is left as it is: two clicks are one round.
     """
-    found, refusal = _open_run(state, command)
-    if found is None:
-        yield refusal
+    found = _open_run(state, command)
+    if not isinstance(found, _OpenRun):
+        yield found
         return
     job, run = found
     if run.status is not RunStatus.DEAD:
         yield replies.done(state, command, run_id=run.run_id)
         return
     if not job.exists:
-        yield replies.refused(state, command, "unknown_job", f"{job.job_id} was deleted")
+        yield replies.refused(state, command, errors.UNKNOWN_JOB, f"{job.job_id} was deleted")
         return
     yield RunRedriven(
         job_id=job.job_id,
@@ -288,14 +298,14 @@ def redrive(state: PartitionState, command: RedriveRun, now_us: int) -> Iterator
 
 def discard(state: PartitionState, command: DiscardRun) -> Iterator[Step]:
     """Give a dead run up."""
-    found, refusal = _open_run(state, command)
-    if found is None:
-        yield refusal
+    found = _open_run(state, command)
+    if not isinstance(found, _OpenRun):
+        yield found
         return
     job, run = found
     if run.status is not RunStatus.DEAD:
         yield replies.refused(
-            state, command, "not_dead", f"{run.run_id} is {run.status.value}, not dead"
+            state, command, errors.RUN_NOT_DEAD, f"{run.run_id} is {run.status.value}, not dead"
         )
         return
     yield RunDiscarded(
@@ -307,18 +317,23 @@ def discard(state: PartitionState, command: DiscardRun) -> Iterator[Step]:
     )
 
 
+class _OpenRun(NamedTuple):
+    job: Job
+    run: Run
+
+
 def _open_run(
     state: PartitionState, command: CancelRun | RedriveRun | DiscardRun
-) -> tuple[tuple[Job, Run], None] | tuple[None, Step]:
+) -> _OpenRun | Step:
     """The run a command means, or the answer to give instead."""
     job = state.jobs.get(command.job_id)
     if job is not None:
         again = replies.remembered(state, job, command)
         if again is not None:
-            return None, again
+            return again
         run = job.runs.get(command.run_id)
-        if run is not None and job_of(command.run_id) == command.job_id:
-            return (job, run), None
-    return None, replies.refused(
-        state, command, "not_open", f"there is no open run {command.run_id}"
+        if run is not None:
+            return _OpenRun(job, run)
+    return replies.refused(
+        state, command, errors.RUN_ENDED, f"there is no open run {command.run_id}"
     )

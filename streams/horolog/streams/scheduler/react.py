@@ -5,7 +5,8 @@ derived again, so losing or doubling one is harmless: a new owner passes the las
 ledger through `react` again.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 from horolog.schemas.ids import tenant_of
 from horolog.schemas.records import (
@@ -250,7 +251,8 @@ def _commanded(state: PartitionState, event: _Commanded) -> Iterator[Message]:
     )
 
 
-_HANDLERS = {
+# Each handler takes its own event type, which a dict cannot say.
+_HANDLERS: Mapping[type[Event], Callable[[PartitionState, Any], Iterator[Message]]] = {
     RunStarted: _started,
     RunAdmitted: _admitted,
     RunRefused: _refused,

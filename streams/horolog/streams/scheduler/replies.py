@@ -1,5 +1,6 @@
 """Answers to commands: done, found again, refused."""
 
+from horolog.schemas.errors import ErrorCode
 from horolog.schemas.records import Command, JobId, Reply, RunId
 from horolog.streams.scheduler.state import Job, PartitionState
 
@@ -27,7 +28,7 @@ def done(
 
 
 def refused(
-    state: PartitionState, command: Command, code: str, detail: str, *, field: str = ""
+    state: PartitionState, command: Command, error: ErrorCode, detail: str, *, field: str = ""
 ) -> Reply:
     """The command changed nothing. `code`: slug of a user-visible error; `detail` names the value
     and what would be right.
@@ -38,7 +39,7 @@ def refused(
         job_id=command.job_id,
         run_id=None,
         changed=False,
-        code=code,
+        code=error.slug,
         field=field,
         detail=detail,
         partition=state.partition,
