@@ -9,9 +9,10 @@ written stays as it is and is written again; an owner that cannot know whether i
 anew. What a step answers leaves only after its commit, so no owner that was fenced answers.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+import msgspec
 from msgspec.structs import force_setattr
 
 from horolog.schemas.records import (
@@ -31,6 +32,7 @@ from horolog.schemas.records import (
     Verdict,
     ZoneRules,
 )
+from horolog.streams.calendar import next_midnight_after
 from horolog.streams.host.inbox import Inbox
 from horolog.streams.host.snapshots import Entry, Recovery
 from horolog.streams.host.timers import Timers
@@ -50,7 +52,9 @@ ZoneSource = Callable[[str], ZoneRules | None]
 class Owner:
     """State, inputs and timers of a ledger partition that this process owns."""
 
-    def __init__(self, log: Log, partition: int, *, name: str, zones: ZoneSource, tzdata: str):
+    def __init__(
+        self, log: Log, partition: int, *, name: str, zones: ZoneSource, tzdata: str
+    ) -> None:
         """Recover the partition from its log; nothing is written before `take_over`."""
         self.partition = partition
         self.inbox = Inbox()
@@ -97,6 +101,9 @@ class Owner:
             now_us,
             epoch=state.writer_epoch + 1,
         )
+        new_rules = tuple(self._new_rules(now_us))
+        if new_rules:
+            self._drive(ZonesSeen(version=self._tzdata, zones=new_rules), now_us)
         self.soft.mark_us = lease_us
         self._mark_next_us = lease_us + MARK_EVERY_US
         for job in state.jobs.values():
@@ -233,6 +240,20 @@ class Owner:
                 after_us = now_us if job_id in self._woken else 0
                 self.timers.set(job_id, wake_us(self.state, job, after_us))
 
+    def _new_rules(self, now_us: int) -> Iterator[ZoneRules]:
+        """Rules of the partition's zones that this host has otherwise than the ledger. They take
+        effect at the zone's next midnight: nothing planned by then lies beyond it. A host with
+        older data goes by the ledger's."""
+        state = self.state
+        if _is_older(self._tzdata, state.tzdata):
+            return
+        latest = {rules.zone: rules.rules for rules in state.zone_rules}
+        for zone, known in latest.items():
+            rules = self._zones(zone)
+            if rules is not None and rules.rules != known:
+                midnight_us = next_midnight_after(state.zones, zone, max(now_us, state.at_us))
+                yield msgspec.structs.replace(rules, effective_us=midnight_us)
+
     def _know_zone(self, zone: str, now_us: int) -> None:
         """Record the rules of a zone before the first job uses it."""
         if zone in self.state.zones:
@@ -240,3 +261,9 @@ class Owner:
         rules = self._zones(zone)
         if rules is not None:
             self._drive(ZonesSeen(version=self._tzdata, zones=(rules,)), now_us)
+
+
+def _is_older(mine: str, other: str) -> bool:
+    """Whether a version of the tz database, such as `2026f`, comes before another one. A folder
+    given for tests has a name of another form and counts as new."""
+    return mine[:1].isdigit() and other[:1].isdigit() and mine < other
