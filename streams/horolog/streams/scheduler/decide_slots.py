@@ -119,7 +119,7 @@ def _plan_up_to(state: PartitionState, job: Job, now_us: int, to_us: int) -> Ite
     yield from _decide_missed(state, job, now_us, jitter_us)
     # A lookahead never holds more slots than it has seconds, so the loop ends.
     while True:
-        slot_us = next_slot(schedule, job.job_id, job.planned_to_us, state.zones)
+        slot_us = state.next_slot_of(job)
         if slot_us is None or slot_us > to_us:
             return
         if len(job.runs) < OPEN_RUNS_MAX:
@@ -135,7 +135,7 @@ def _decide_missed(state: PartitionState, job: Job, now_us: int, jitter_us: int)
     """Catch-up over the slots that were not planned in time."""
     definition = job.in_force
     schedule = definition.schedule
-    first_us = next_slot(schedule, job.job_id, job.planned_to_us, state.zones)
+    first_us = state.next_slot_of(job)
     if first_us is None or first_us + jitter_us >= now_us - MISSED_AFTER_US:
         return
     last_us = previous_slot(schedule, job.job_id, now_us - MISSED_AFTER_US - jitter_us, state.zones)

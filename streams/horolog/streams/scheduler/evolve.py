@@ -114,6 +114,7 @@ def _tzdata_changed(state: PartitionState, event: TzdataChanged) -> None:
     state.tzdata = event.version
     state.zone_rules.extend(event.zones)
     state.zones = with_rules(state.zones, state.zone_rules, {rules.zone for rules in event.zones})
+    state.next_slots.clear()
 
 
 def with_rules(zones: Zones, rules: Sequence[ZoneRules], names: Iterable[str]) -> Zones:
@@ -154,6 +155,7 @@ def _job_refused(state: PartitionState, event: JobRefused) -> None:
 def _job_created(state: PartitionState, event: JobCreated) -> None:
     job = state.jobs[event.job_id]
     _forget_request(job)
+    state.next_slots.pop(event.job_id, None)
     job.status = JobStatus.ACTIVE
     job.version = event.version
     job.definition = event.definition
@@ -178,6 +180,7 @@ def _job_updated(state: PartitionState, event: JobUpdated) -> None:
     job = state.jobs[event.job_id]
     if any(run.version == job.version for run in job.runs.values()):
         job.kept = {**job.kept, job.version: job.in_force}
+    state.next_slots.pop(event.job_id, None)
     job.version = event.version
     job.definition = event.definition
     job.accounted_to_us = max(job.accounted_to_us, event.accounted_to_us)
@@ -240,6 +243,7 @@ def _job_deleted(state: PartitionState, event: JobDeleted) -> None:
 
 def _job_forgotten(state: PartitionState, event: JobForgotten) -> None:
     del state.jobs[event.job_id]
+    state.next_slots.pop(event.job_id, None)
 
 
 def _forget_request(job: Job) -> None:

@@ -23,7 +23,7 @@ from horolog.schemas.records import (
     Tier,
     ZoneRules,
 )
-from horolog.streams.calendar import Zones
+from horolog.streams.calendar import Zones, next_slot
 from horolog.streams.limits import FENCING_GENERATION
 
 
@@ -162,6 +162,7 @@ class PartitionState:
         "jobs",
         "lease_time_us",
         "log_id",
+        "next_slots",
         "partition",
         "partitions",
         "positions",
@@ -191,6 +192,20 @@ class PartitionState:
         # Derived.
         self.zones = Zones()
         self.tenant_jobs: dict[TenantId, int] = {}
+        self.next_slots: dict[JobId, tuple[int, int | None]] = {}
+
+    def next_slot_of(self, job: Job) -> int | None:
+        """The first slot after `planned_to_us`, in microseconds UTC.
+
+        Remembered, since each run asks for it six times: by the instant it was counted from, and
+        forgotten when a definition or zone rules change (`evolve`).
+        """
+        known = self.next_slots.get(job.job_id)
+        if known is not None and known[0] == job.planned_to_us:
+            return known[1]
+        slot_us = next_slot(job.in_force.schedule, job.job_id, job.planned_to_us, self.zones)
+        self.next_slots[job.job_id] = (job.planned_to_us, slot_us)
+        return slot_us
 
     def recount(self) -> None:
         """Derive the numbers of jobs again, after jobs came from snapshots."""

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from horolog.schemas.records import CatchUp, JobStatus, RunOrigin, RunStatus
-from horolog.streams.calendar import next_slot
 from horolog.streams.limits import DEAD_KEPT_US, KEYS_KEPT_US, LOOKAHEAD_US, MISSED_AFTER_US
 from horolog.streams.scheduler.state import Job, PartitionState, Run
 
@@ -25,7 +24,7 @@ def wake_us(state: PartitionState, job: Job, after_us: int) -> int | None:
 
 
 def _instants(state: PartitionState, job: Job) -> Iterator[int]:
-    slot_us = next_slot(job.in_force.schedule, job.job_id, job.planned_to_us, state.zones)
+    slot_us = state.next_slot_of(job)
     if slot_us is not None:
         yield slot_us - LOOKAHEAD_US
         # Again when it comes, should there be no room for it before.
