@@ -1,0 +1,184 @@
+"""What a definition must keep beyond the types of its fields. Pure; a table, one line a rule.
+
+The scheduler checks again what counts for safety (`streams.scheduler.definitions`), since direct
+producers pass no API; here each rule is told to a user in the user's words.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from horolog.api.faults import Fault, shown
+from horolog.api.limits import PAYLOAD_BYTES_MAX
+from horolog.api.values import US_PER_S, duration_text
+from horolog.schemas.errors import CONTRADICTION, INVALID_FIELD, INVALID_SCHEDULE, TOO_LARGE, ErrorCode
+from horolog.schemas.ids import JOB_NAME_PATTERN, TENANT_PATTERN, is_job_name, is_tenant
+from horolog.schemas.records import CatchUp, JobDefinition, JobId, Overlap
+from horolog.streams.calendar import Zones
+from horolog.streams.calendar import check as check_schedule
+from horolog.streams.limits import LEASE_TERM_MAX_US, LEASE_TERM_MIN_US, MISSED_AFTER_US
+from horolog.streams.scheduler.definitions import (
+    BACKOFF_MAX_US,
+    KILL_GRACE_MAX_US,
+    LABELS_MAX,
+    RETRIES_MAX,
+    TIMEOUT_MAX_US,
+)
+
+_LABEL_CHARS_MAX: Final = 256
+_POOL_RIGHT: Final = "lower-case letters, digits and hyphens, at most 63"
+STOP_MARGIN_US: Final = 5 * US_PER_S
+"""A worker stops itself its kill grace and some seconds before its lease ends."""
+
+D = JobDefinition
+
+
+class Rule(NamedTuple):
+    """One rule over a definition.
+
+    broken: whether it is broken; value: what stands there; right: what would be right.
+    """
+
+    pointer: str
+    broken: Callable[[D], bool]
+    value: Callable[[D], str]
+    right: str
+    error: ErrorCode = INVALID_FIELD
+
+
+def _between(pointer: str, of: Callable[[D], int], least_us: int, most_us: int, why: str) -> Rule:
+    return Rule(
+        pointer,
+        lambda d: not least_us <= of(d) <= most_us,
+        lambda d: duration_text(of(d)),
+        f"is not from {duration_text(least_us)} to {duration_text(most_us)}{why}",
+    )
+
+
+def _count(pointer: str, of: Callable[[D], int], least: int, most: int) -> Rule:
+    return Rule(
+        pointer,
+        lambda d: not least <= of(d) <= most,
+        lambda d: str(of(d)),
+        f"is not from {least} to {most}",
+    )
+
+
+def _targets(d: D) -> list[str]:
+    of = d.target
+    given = {"handler": of.handler, "command": of.command, "http": of.http}
+    given["container"] = of.container
+    return [name for name, value in given.items() if value is not None]
+
+
+def _url(d: D) -> str:
+    return "" if d.target.http is None else d.target.http.url
+
+
+# fmt: off
+RULES: Final[tuple[Rule, ...]] = (
+    _between("/timeout", lambda d: d.timeout_us, US_PER_S, TIMEOUT_MAX_US, ""),
+    _between("/killGrace", lambda d: d.kill_grace_us, 0, KILL_GRACE_MAX_US, ""),
+    _between("/leaseTerm", lambda d: d.lease_term_us, LEASE_TERM_MIN_US, LEASE_TERM_MAX_US, ""),
+    _count("/retry/max", lambda d: d.retry.max, 0, RETRIES_MAX),
+    _count("/retry/lostMax", lambda d: d.retry.lost_max, 0, RETRIES_MAX),
+    _between("/retry/backoff", lambda d: d.retry.backoff_us, US_PER_S, BACKOFF_MAX_US,
+             "; a retry without a pause hammers what just failed"),
+    Rule("/retry/maxBackoff", lambda d: d.retry.max_backoff_us > BACKOFF_MAX_US,
+         lambda d: duration_text(d.retry.max_backoff_us),
+         f"is more than {duration_text(BACKOFF_MAX_US)}"),
+    Rule("/retry/maxBackoff", lambda d: d.retry.max_backoff_us < d.retry.backoff_us,
+         lambda d: duration_text(d.retry.max_backoff_us),
+         "is less than backoff; the longest delay is at least the first", CONTRADICTION),
+    Rule("/leaseTerm", lambda d: LEASE_TERM_MIN_US <= d.lease_term_us <= d.kill_grace_us + STOP_MARGIN_US,
+         lambda d: duration_text(d.lease_term_us),
+         f"is not more than killGrace + {duration_text(STOP_MARGIN_US)}, the time a worker needs to stop a run",
+         CONTRADICTION),
+    Rule("/startingDeadline", lambda d: d.starting_deadline_us is not None and d.starting_deadline_us < US_PER_S,
+         lambda d: duration_text(d.starting_deadline_us or 0),
+         "is less than 1s; leave it out to have none"),
+    Rule("/startingDeadline",
+         lambda d: d.catch_up is CatchUp.ALL and US_PER_S <= (d.starting_deadline_us or 0) <= MISSED_AFTER_US,
+         lambda d: duration_text(d.starting_deadline_us or 0),
+         f"contradicts catchUp: all: a slot is missed when it is more than {duration_text(MISSED_AFTER_US)} "
+         "late, so each made-up run would be too late; give a longer deadline, or catchUp: skip", CONTRADICTION),
+    Rule("/overlap", lambda d: d.catch_up is CatchUp.ALL and d.overlap is Overlap.REPLACE,
+         lambda d: d.overlap.value,
+         "contradicts catchUp: all: made-up runs would cancel one another; use overlap: queue, or catchUp: one",
+         CONTRADICTION),
+    Rule("/target", lambda d: not _targets(d), lambda d: "{}",
+         "names nothing to run; give one of handler, command, http, container"),
+    Rule("/target", lambda d: len(_targets(d)) > 1, lambda d: " and ".join(_targets(d)),
+         "are given; a target is exactly one of handler, command, http, container", CONTRADICTION),
+    Rule("/target/handler", lambda d: d.target.handler == "", lambda d: '""',
+         "is empty; give the name of a registered function"),
+    Rule("/target/command", lambda d: d.target.command is not None and not (d.target.command and d.target.command[0]),
+         lambda d: shown(list(d.target.command or ())),
+         'has no program; give a program and its arguments, as ["/bin/echo", "hi"]'),
+    Rule("/target/command", lambda d: any("\0" in part for part in d.target.command or ()),
+         lambda d: shown(list(d.target.command or ())), "holds a NUL, which no argument can"),
+    Rule("/target/http/url", lambda d: d.target.http is not None and not _url(d).startswith(("http://", "https://")),
+         lambda d: shown(_url(d)), "is no absolute http or https address"),
+    Rule("/target/http/method", lambda d: d.target.http is not None and not (d.target.http.method.isalpha() and d.target.http.method.isupper()),
+         lambda d: shown(d.target.http.method if d.target.http else ""), "is no request method; write it in capitals, as POST"),
+    Rule("/payload", lambda d: len(d.payload) > PAYLOAD_BYTES_MAX, lambda d: f"{len(d.payload)} bytes",
+         f"is more than {PAYLOAD_BYTES_MAX} bytes (256 KiB); store it elsewhere and send a reference", TOO_LARGE),
+    Rule("/pool", lambda d: not is_tenant(d.pool), lambda d: shown(d.pool), f"is no name of a pool: {_POOL_RIGHT}"),
+    Rule("/labels", lambda d: len(d.labels) > LABELS_MAX, lambda d: f"{len(d.labels)} labels",
+         f"are more than {LABELS_MAX}"),
+    Rule("/labels", lambda d: any(not 0 < len(k) + len(v) <= _LABEL_CHARS_MAX or not k for k, v in d.labels.items()),
+         lambda d: "a label", f"is empty or longer than {_LABEL_CHARS_MAX} characters"),
+    Rule("/owner/notify", lambda d: d.owner.notify != "" and not d.owner.notify.startswith(("http://", "https://")),
+         lambda d: shown(d.owner.notify), "is no absolute http or https address"),
+)
+# fmt: on
+
+
+def faults_of(
+    definition: JobDefinition, job_id: JobId, now_us: int, zones: Zones
+) -> list[Fault]:
+    """All that is wrong with a definition, by the job file's pointers; none: it can be a job."""
+    found = [
+        Fault(
+            pointer=rule.pointer,
+            detail=f"{rule.value(definition)} {rule.right}",
+            error=rule.error,
+        )
+        for rule in RULES
+        if rule.broken(definition)
+    ]
+    return found + list(_schedule(definition, job_id, now_us, zones))
+
+
+def _schedule(d: D, job_id: JobId, now_us: int, zones: Zones) -> Iterator[Fault]:
+    for problem in check_schedule(d.schedule, job_id, now_us, zones):
+        contradicts = "contradicts" in problem.detail
+        yield Fault(
+            pointer=pointer_of(f"schedule.{problem.field}"),
+            detail=f"{shown(problem.value)}: {problem.detail}"
+            + (f"; {problem.hint}" if problem.hint else ""),
+            error=CONTRADICTION if contradicts else INVALID_SCHEDULE,
+            hint=problem.hint,
+        )
+
+
+def pointer_of(record_field: str) -> str:
+    """Pointer in a job file of a field of `JobDefinition`: `retry.max_backoff_us` is
+    `/retry/maxBackoff`."""
+    return "/" + "/".join(_camel(part.removesuffix("_us")) for part in record_field.split("."))
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)
+
+
+def id_faults(tenant: str, name: str, pointer: str) -> list[Fault]:
+    """What is wrong with the parts of a job ID."""
+    faults: list[Fault] = []
+    if not is_tenant(tenant):
+        detail = f"{shown(tenant)} is no tenant; its form is {TENANT_PATTERN}"
+        faults.append(Fault(pointer=pointer, detail=detail))
+    if not is_job_name(name):
+        detail = f"{shown(name)} is no name of a job; its form is {JOB_NAME_PATTERN}"
+        faults.append(Fault(pointer=pointer, detail=detail))
+    return faults

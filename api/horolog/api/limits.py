@@ -1,0 +1,45 @@
+"""Bounds of the edge: what a caller may send, ask for and wait for."""
+
+from typing import Final
+
+BODY_BYTES_MAX: Final = 1024 * 1024
+"""Counted as it comes, whatever Content-Length says."""
+
+JSON_DEPTH_MAX: Final = 32
+YAML_DEPTH_MAX: Final = 20
+FILE_BYTES_MAX: Final = 1024 * 1024
+FILE_JOBS_MAX: Final = 10_000
+
+PAYLOAD_BYTES_MAX: Final = 256 * 1024
+"""As in `horolog.streams.limits`, stated again so that a job file is refused without the core."""
+
+PAGE_DEFAULT: Final = 50
+PAGE_MAX: Final = 1_000
+"""More is clamped, not refused: a page of a size nobody serves is no error (AIP-158)."""
+
+NEXT_DEFAULT: Final = 10
+NEXT_MAX: Final = 1_000
+
+ERRORS_SHOWN_MAX: Final = 20
+VALUE_CHARS_SHOWN_MAX: Final = 80
+
+POSITION_WAIT_S: Final = 2.0
+"""A read that names a position waits this long for the projection, then answers 503."""
+
+PREFER_WAIT_MAX_S: Final = 30.0
+FOLLOW_IDLE_S: Final = 10.0
+"""A follower that has heard nothing this long looks again, and SSE sends a comment."""
+
+LOG_READ_BYTES: Final = 64 * 1024
+
+LEASES_PER_CALL_MAX: Final = 100
+HEARTBEATS_PER_CALL_MAX: Final = 1_000
+REQUESTS_REMEMBERED_MAX: Final = 10_000
+GRANTS_REMEMBERED_MAX: Final = 100_000
+REPORT_REPEAT_S: Final = 1.0
+REPORT_WAIT_S: Final = 5.0
+CLAIM_WAIT_S: Final = 3.0
+OUTPUT_BYTES_MAX: Final = 4 * 1024
+
+SCHEDULE_CHECKS_KEPT_MAX: Final = 256
+CLOCK_CHANGES_SHOWN_MAX: Final = 100
