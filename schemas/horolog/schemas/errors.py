@@ -179,7 +179,7 @@ RUN_ENDED: Final = _entry(2014, "run_ended", _R, 409, "The run has already ended
     "Nothing is left to do for this run; trigger the job to run it again.")
 RUN_NOT_DEAD: Final = _entry(2015, "run_not_dead", _R, 409, "The run is not a dead letter",
     "List the dead letters with `horolog dead`.")
-NOT_BACKFILLABLE: Final = _entry(2016, "not_backfillable", _R, 409, "The slots cannot be backfilled",
+NOT_BACKFILLABLE: Final = _entry(2016, "not_backfillable", _R, 409, "Slots cannot be backfilled",
     "See which slots were skipped with `horolog backfill JOB --dry-run`.")
 
 TAKEN: Final = _entry(3001, "taken", _R, 409, "Another worker has the run",
