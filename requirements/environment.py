@@ -161,9 +161,10 @@ def is_project_current(env: Path) -> bool:
     return stamped.is_file() and metadata(stamped) == metadata(PROJECT)
 
 
-def build() -> None:
+def build(group: str) -> None:
     """Build an environment beside the one in use, stamp it, then move the link to it."""
-    count = sum(line[:1].isalnum() for file in PACKAGES for line in file.read_text().splitlines())
+    files = (*PACKAGES, DEV) if group == "dev" else PACKAGES
+    count = sum(line[:1].isalnum() for file in files for line in file.read_text().splitlines())
     version = ".".join(str(part) for part in sys.version_info[:3])
     say(f"making .venv, once: Python {version}, {count} packages; this takes a minute or less")
     sweep()
@@ -179,9 +180,9 @@ def build() -> None:
         text = f"{python} has neither pip nor a working venv"
         hint = "install them (Debian, Ubuntu: apt-get install python3-pip)"
         raise CannotInstall(f"{text}; {hint}\n{error}") from error
-    install_locked(env, PACKAGES)
+    install_locked(env, files)
     install_project(env)
-    stamp(env, PROJECT, *PACKAGES)
+    stamp(env, PROJECT, *files)
     (env / STAMP / "root").write_text(f"{ROOT}\n")
     swap(env)
 
@@ -210,7 +211,7 @@ def swap(env: Path) -> None:
 def ensure(group: str) -> None:
     """Bring the environment to what the requirement files say, doing only what is missing."""
     if not is_usable(LINK):
-        build()
+        build(group)
     elif not is_project_current(LINK):
         say("installing Horolog's changed metadata")
         install_project(LINK.resolve())

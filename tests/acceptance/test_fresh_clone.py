@@ -76,14 +76,20 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def started(fresh: Path) -> Path:
     """A clone whose first start was killed, and whose second was two at once."""
     killed = start(fresh)
-    until(lambda: environments(fresh) or None, "the first start builds", within_s=FIRST_START_S)
+
+    def is_building() -> list[Path] | None:
+        assert killed.poll() is None, killed.communicate()
+        return environments(fresh) or None
+
+    until(is_building, "the first start builds")
     os.killpg(killed.pid, signal.SIGKILL)
     killed.communicate()
     assert not (fresh / ".venv").exists()
 
-    for process in [start(fresh), start(fresh)]:
-        output, messages = process.communicate(timeout=FIRST_START_S)
-        assert process.returncode == 0, messages
+    racing = [start(fresh), start(fresh)]
+    said = [process.communicate(timeout=FIRST_START_S) for process in racing]
+    assert [process.returncode for process in racing] == [0, 0], said
+    for output, messages in said:
         assert VERSION in output
         assert "environment ready" in messages
     return fresh
