@@ -234,7 +234,7 @@ class EmbeddedHost:
             next_us = owner.next_us()
             if next_us is not None:
                 waits.append(next_us - now_us)
-        wake_us = self._dispatcher.wake_us()
+        wake_us = self._dispatcher.wake_us(now_us)
         if wake_us is not None:
             waits.append(wake_us - now_us)
         return max(min(waits), 0) / SECOND_US

@@ -66,6 +66,9 @@ class Outbox:
     def flush(self) -> Iterator[tuple[int, ToDispatcher]]:
         """What to send now, by dispatcher partition, in order."""
         for dispatcher, states in self._waiting.items():
+            resending = self._resends.get(dispatcher)
+            if resending is not None and resending.began:
+                resending.count(states)
             yield dispatcher, self._states(states)
         self._waiting = {}
         for dispatcher in list(self._resends):
@@ -108,7 +111,7 @@ class Outbox:
         while resending.job_ids and len(part) < RESEND_PER_STEP:
             part += self._open_of(resending.job_ids.pop(), dispatcher, order.buckets)
         if part:
-            resending.sent += sum(isinstance(each, RunState) for each in part)
+            resending.count(part)
             yield dispatcher, self._states(part)
         if not resending.job_ids:
             del self._resends[dispatcher]
@@ -168,3 +171,7 @@ class _Resending:
         self.job_ids = job_ids
         self.began = False
         self.sent = 0
+        """Run states sent since the begin mark, in the stream or for the inventory."""
+
+    def count(self, messages: list[RunState | JobAsk | TenantJobs]) -> None:
+        self.sent += sum(isinstance(each, RunState) for each in messages)

@@ -243,7 +243,8 @@ class Owner:
     def _new_rules(self, now_us: int) -> Iterator[ZoneRules]:
         """Rules of the partition's zones that this host has otherwise than the ledger. They take
         effect at the zone's next midnight: nothing planned by then lies beyond it. A host with
-        older data goes by the ledger's."""
+        older data goes by the ledger's.
+        """
         state = self.state
         if _is_older(self._tzdata, state.tzdata):
             return
@@ -265,5 +266,6 @@ class Owner:
 
 def _is_older(mine: str, other: str) -> bool:
     """Whether a version of the tz database, such as `2026f`, comes before another one. A folder
-    given for tests has a name of another form and counts as new."""
+    given for tests has a name of another form and counts as new.
+    """
     return mine[:1].isdigit() and other[:1].isdigit() and mine < other
