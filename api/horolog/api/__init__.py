@@ -1,1 +1,1 @@
-"""The HTTP API: what a user sends becomes a command, what the projections hold becomes an answer."""
+"""The HTTP API: what a user sends becomes a command; projections answer what a user asks."""

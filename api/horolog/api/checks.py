@@ -5,12 +5,19 @@ producers pass no API; here each rule is told to a user in the user's words.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from dataclasses import dataclass
+from typing import Final
 
 from horolog.api.faults import Fault, shown
 from horolog.api.limits import PAYLOAD_BYTES_MAX
 from horolog.api.values import US_PER_S, duration_text
-from horolog.schemas.errors import CONTRADICTION, INVALID_FIELD, INVALID_SCHEDULE, TOO_LARGE, ErrorCode
+from horolog.schemas.errors import (
+    CONTRADICTION,
+    INVALID_FIELD,
+    INVALID_SCHEDULE,
+    TOO_LARGE,
+    ErrorCode,
+)
 from horolog.schemas.ids import JOB_NAME_PATTERN, TENANT_PATTERN, is_job_name, is_tenant
 from horolog.schemas.records import CatchUp, JobDefinition, JobId, Overlap
 from horolog.streams.calendar import Zones
@@ -29,23 +36,24 @@ _POOL_RIGHT: Final = "lower-case letters, digits and hyphens, at most 63"
 STOP_MARGIN_US: Final = 5 * US_PER_S
 """A worker stops itself its kill grace and some seconds before its lease ends."""
 
-D = JobDefinition
 
-
-class Rule(NamedTuple):
+@dataclass(frozen=True)
+class Rule:
     """One rule over a definition.
 
     broken: whether it is broken; value: what stands there; right: what would be right.
     """
 
     pointer: str
-    broken: Callable[[D], bool]
-    value: Callable[[D], str]
+    broken: Callable[[JobDefinition], bool]
+    value: Callable[[JobDefinition], str]
     right: str
     error: ErrorCode = INVALID_FIELD
 
 
-def _between(pointer: str, of: Callable[[D], int], least_us: int, most_us: int, why: str) -> Rule:
+def _between(
+    pointer: str, of: Callable[[JobDefinition], int], least_us: int, most_us: int, why: str
+) -> Rule:
     return Rule(
         pointer,
         lambda d: not least_us <= of(d) <= most_us,
@@ -54,7 +62,7 @@ def _between(pointer: str, of: Callable[[D], int], least_us: int, most_us: int, 
     )
 
 
-def _count(pointer: str, of: Callable[[D], int], least: int, most: int) -> Rule:
+def _count(pointer: str, of: Callable[[JobDefinition], int], least: int, most: int) -> Rule:
     return Rule(
         pointer,
         lambda d: not least <= of(d) <= most,
@@ -63,79 +71,184 @@ def _count(pointer: str, of: Callable[[D], int], least: int, most: int) -> Rule:
     )
 
 
-def _targets(d: D) -> list[str]:
-    of = d.target
-    given = {"handler": of.handler, "command": of.command, "http": of.http}
-    given["container"] = of.container
-    return [name for name, value in given.items() if value is not None]
+def _targets(d: JobDefinition) -> list[str]:
+    given = {
+        "handler": d.target.handler is not None,
+        "command": d.target.command is not None,
+        "http": d.target.http is not None,
+        "container": d.target.container is not None,
+    }
+    return [name for name, is_given in given.items() if is_given]
 
 
-def _url(d: D) -> str:
+def _url(d: JobDefinition) -> str:
     return "" if d.target.http is None else d.target.http.url
 
 
-# fmt: off
-RULES: Final[tuple[Rule, ...]] = (
+def _method(d: JobDefinition) -> str:
+    return "GET" if d.target.http is None else d.target.http.method
+
+
+def _argv(d: JobDefinition) -> list[str]:
+    return ["program"] if d.target.command is None else list(d.target.command)
+
+
+def _deadline(d: JobDefinition) -> int:
+    """0 when there is none."""
+    return d.starting_deadline_us or 0
+
+
+def _is_web(url: str) -> bool:
+    return url.startswith(("http://", "https://"))
+
+
+def _is_label(name: str, value: str) -> bool:
+    return name != "" and len(name) + len(value) <= _LABEL_CHARS_MAX
+
+
+_AMOUNTS: Final[tuple[Rule, ...]] = (
     _between("/timeout", lambda d: d.timeout_us, US_PER_S, TIMEOUT_MAX_US, ""),
     _between("/killGrace", lambda d: d.kill_grace_us, 0, KILL_GRACE_MAX_US, ""),
     _between("/leaseTerm", lambda d: d.lease_term_us, LEASE_TERM_MIN_US, LEASE_TERM_MAX_US, ""),
     _count("/retry/max", lambda d: d.retry.max, 0, RETRIES_MAX),
     _count("/retry/lostMax", lambda d: d.retry.lost_max, 0, RETRIES_MAX),
-    _between("/retry/backoff", lambda d: d.retry.backoff_us, US_PER_S, BACKOFF_MAX_US,
-             "; a retry without a pause hammers what just failed"),
-    Rule("/retry/maxBackoff", lambda d: d.retry.max_backoff_us > BACKOFF_MAX_US,
-         lambda d: duration_text(d.retry.max_backoff_us),
-         f"is more than {duration_text(BACKOFF_MAX_US)}"),
-    Rule("/retry/maxBackoff", lambda d: d.retry.max_backoff_us < d.retry.backoff_us,
-         lambda d: duration_text(d.retry.max_backoff_us),
-         "is less than backoff; the longest delay is at least the first", CONTRADICTION),
-    Rule("/leaseTerm", lambda d: LEASE_TERM_MIN_US <= d.lease_term_us <= d.kill_grace_us + STOP_MARGIN_US,
-         lambda d: duration_text(d.lease_term_us),
-         f"is not more than killGrace + {duration_text(STOP_MARGIN_US)}, the time a worker needs to stop a run",
-         CONTRADICTION),
-    Rule("/startingDeadline", lambda d: d.starting_deadline_us is not None and d.starting_deadline_us < US_PER_S,
-         lambda d: duration_text(d.starting_deadline_us or 0),
-         "is less than 1s; leave it out to have none"),
-    Rule("/startingDeadline",
-         lambda d: d.catch_up is CatchUp.ALL and US_PER_S <= (d.starting_deadline_us or 0) <= MISSED_AFTER_US,
-         lambda d: duration_text(d.starting_deadline_us or 0),
-         f"contradicts catchUp: all: a slot is missed when it is more than {duration_text(MISSED_AFTER_US)} "
-         "late, so each made-up run would be too late; give a longer deadline, or catchUp: skip", CONTRADICTION),
-    Rule("/overlap", lambda d: d.catch_up is CatchUp.ALL and d.overlap is Overlap.REPLACE,
-         lambda d: d.overlap.value,
-         "contradicts catchUp: all: made-up runs would cancel one another; use overlap: queue, or catchUp: one",
-         CONTRADICTION),
-    Rule("/target", lambda d: not _targets(d), lambda d: "{}",
-         "names nothing to run; give one of handler, command, http, container"),
-    Rule("/target", lambda d: len(_targets(d)) > 1, lambda d: " and ".join(_targets(d)),
-         "are given; a target is exactly one of handler, command, http, container", CONTRADICTION),
-    Rule("/target/handler", lambda d: d.target.handler == "", lambda d: '""',
-         "is empty; give the name of a registered function"),
-    Rule("/target/command", lambda d: d.target.command is not None and not (d.target.command and d.target.command[0]),
-         lambda d: shown(list(d.target.command or ())),
-         'has no program; give a program and its arguments, as ["/bin/echo", "hi"]'),
-    Rule("/target/command", lambda d: any("\0" in part for part in d.target.command or ()),
-         lambda d: shown(list(d.target.command or ())), "holds a NUL, which no argument can"),
-    Rule("/target/http/url", lambda d: d.target.http is not None and not _url(d).startswith(("http://", "https://")),
-         lambda d: shown(_url(d)), "is no absolute http or https address"),
-    Rule("/target/http/method", lambda d: d.target.http is not None and not (d.target.http.method.isalpha() and d.target.http.method.isupper()),
-         lambda d: shown(d.target.http.method if d.target.http else ""), "is no request method; write it in capitals, as POST"),
-    Rule("/payload", lambda d: len(d.payload) > PAYLOAD_BYTES_MAX, lambda d: f"{len(d.payload)} bytes",
-         f"is more than {PAYLOAD_BYTES_MAX} bytes (256 KiB); store it elsewhere and send a reference", TOO_LARGE),
-    Rule("/pool", lambda d: not is_tenant(d.pool), lambda d: shown(d.pool), f"is no name of a pool: {_POOL_RIGHT}"),
-    Rule("/labels", lambda d: len(d.labels) > LABELS_MAX, lambda d: f"{len(d.labels)} labels",
-         f"are more than {LABELS_MAX}"),
-    Rule("/labels", lambda d: any(not 0 < len(k) + len(v) <= _LABEL_CHARS_MAX or not k for k, v in d.labels.items()),
-         lambda d: "a label", f"is empty or longer than {_LABEL_CHARS_MAX} characters"),
-    Rule("/owner/notify", lambda d: d.owner.notify != "" and not d.owner.notify.startswith(("http://", "https://")),
-         lambda d: shown(d.owner.notify), "is no absolute http or https address"),
+    _between(
+        "/retry/backoff",
+        lambda d: d.retry.backoff_us,
+        US_PER_S,
+        BACKOFF_MAX_US,
+        "; a retry without a pause hammers what just failed",
+    ),
+    Rule(
+        "/retry/maxBackoff",
+        lambda d: d.retry.max_backoff_us > BACKOFF_MAX_US,
+        lambda d: duration_text(d.retry.max_backoff_us),
+        f"is more than {duration_text(BACKOFF_MAX_US)}",
+    ),
+    Rule(
+        "/startingDeadline",
+        lambda d: d.starting_deadline_us is not None and _deadline(d) < US_PER_S,
+        lambda d: duration_text(_deadline(d)),
+        "is less than 1s; leave it out to have none",
+    ),
+    Rule(
+        "/payload",
+        lambda d: len(d.payload) > PAYLOAD_BYTES_MAX,
+        lambda d: f"{len(d.payload)} bytes",
+        f"is more than {PAYLOAD_BYTES_MAX} bytes (256 KiB); store it elsewhere, send a reference",
+        TOO_LARGE,
+    ),
+    Rule(
+        "/labels",
+        lambda d: len(d.labels) > LABELS_MAX,
+        lambda d: f"{len(d.labels)} labels",
+        f"are more than {LABELS_MAX}",
+    ),
+    Rule(
+        "/labels",
+        lambda d: not all(_is_label(name, value) for name, value in d.labels.items()),
+        lambda _: "a label",
+        f"has no name, or is longer than {_LABEL_CHARS_MAX} characters",
+    ),
 )
-# fmt: on
+
+_TARGETS: Final[tuple[Rule, ...]] = (
+    Rule(
+        "/target",
+        lambda d: not _targets(d),
+        lambda _: "{}",
+        "names nothing to run; give one of handler, command, http, container",
+    ),
+    Rule(
+        "/target",
+        lambda d: len(_targets(d)) > 1,
+        lambda d: " and ".join(_targets(d)),
+        "are given; a target is exactly one of handler, command, http, container",
+        CONTRADICTION,
+    ),
+    Rule(
+        "/target/handler",
+        lambda d: d.target.handler == "",
+        lambda _: '""',
+        "is empty; give the name of a registered function",
+    ),
+    Rule(
+        "/target/command",
+        lambda d: not any(_argv(d)[:1]),
+        lambda d: shown(_argv(d)),
+        'has no program; give a program and its arguments, as ["/bin/echo", "hi"]',
+    ),
+    Rule(
+        "/target/command",
+        lambda d: any("\0" in part for part in _argv(d)),
+        lambda d: shown(_argv(d)),
+        "holds a NUL, which no argument can",
+    ),
+    Rule(
+        "/target/http/url",
+        lambda d: d.target.http is not None and not _is_web(_url(d)),
+        lambda d: shown(_url(d)),
+        "is no absolute http or https address",
+    ),
+    Rule(
+        "/target/http/method",
+        lambda d: not (_method(d).isalpha() and _method(d).isupper()),
+        lambda d: shown(_method(d)),
+        "is no request method; write it in capitals, as POST",
+    ),
+    Rule(
+        "/owner/notify",
+        lambda d: d.owner.notify != "" and not _is_web(d.owner.notify),
+        lambda d: shown(d.owner.notify),
+        "is no absolute http or https address",
+    ),
+    Rule(
+        "/pool",
+        lambda d: not is_tenant(d.pool),
+        lambda d: shown(d.pool),
+        f"is no name of a pool: {_POOL_RIGHT}",
+    ),
+)
+
+_CONTRADICTIONS: Final[tuple[Rule, ...]] = (
+    Rule(
+        "/retry/maxBackoff",
+        lambda d: d.retry.max_backoff_us < d.retry.backoff_us,
+        lambda d: duration_text(d.retry.max_backoff_us),
+        "is less than backoff; the longest delay is at least the first",
+        CONTRADICTION,
+    ),
+    Rule(
+        "/leaseTerm",
+        lambda d: LEASE_TERM_MIN_US <= d.lease_term_us <= d.kill_grace_us + STOP_MARGIN_US,
+        lambda d: duration_text(d.lease_term_us),
+        f"is not more than killGrace + {duration_text(STOP_MARGIN_US)}, the time a worker needs "
+        "to stop a run",
+        CONTRADICTION,
+    ),
+    Rule(
+        "/startingDeadline",
+        lambda d: d.catch_up is CatchUp.ALL and US_PER_S <= _deadline(d) <= MISSED_AFTER_US,
+        lambda d: duration_text(_deadline(d)),
+        "contradicts catchUp: all: a slot is missed when it is more than "
+        f"{duration_text(MISSED_AFTER_US)} late, so each made-up run would be too late; give a "
+        "longer deadline, or catchUp: skip",
+        CONTRADICTION,
+    ),
+    Rule(
+        "/overlap",
+        lambda d: d.catch_up is CatchUp.ALL and d.overlap is Overlap.REPLACE,
+        lambda d: d.overlap.value,
+        "contradicts catchUp: all: a fresh slot would cancel the made-up runs; use overlap: queue, "
+        "or catchUp: one",
+        CONTRADICTION,
+    ),
+)
+
+RULES: Final = (*_AMOUNTS, *_TARGETS, *_CONTRADICTIONS)
 
 
-def faults_of(
-    definition: JobDefinition, job_id: JobId, now_us: int, zones: Zones
-) -> list[Fault]:
+def faults_of(definition: JobDefinition, job_id: JobId, now_us: int, zones: Zones) -> list[Fault]:
     """All that is wrong with a definition, by the job file's pointers; none: it can be a job."""
     found = [
         Fault(
@@ -149,7 +262,7 @@ def faults_of(
     return found + list(_schedule(definition, job_id, now_us, zones))
 
 
-def _schedule(d: D, job_id: JobId, now_us: int, zones: Zones) -> Iterator[Fault]:
+def _schedule(d: JobDefinition, job_id: JobId, now_us: int, zones: Zones) -> Iterator[Fault]:
     for problem in check_schedule(d.schedule, job_id, now_us, zones):
         contradicts = "contradicts" in problem.detail
         yield Fault(
@@ -163,7 +276,8 @@ def _schedule(d: D, job_id: JobId, now_us: int, zones: Zones) -> Iterator[Fault]
 
 def pointer_of(record_field: str) -> str:
     """Pointer in a job file of a field of `JobDefinition`: `retry.max_backoff_us` is
-    `/retry/maxBackoff`."""
+    `/retry/maxBackoff`.
+    """
     return "/" + "/".join(_camel(part.removesuffix("_us")) for part in record_field.split("."))
 
 

@@ -31,7 +31,9 @@ class Cursors:
     def make(self, position: object, tenant: str, filter_: Mapping[str, object]) -> str:
         """The cursor of a position, within a tenant and a filter."""
         body = msgspec.msgpack.encode(position)
-        return base64.urlsafe_b64encode(self._mac(body, tenant, filter_) + body).decode().rstrip("=")
+        return (
+            base64.urlsafe_b64encode(self._mac(body, tenant, filter_) + body).decode().rstrip("=")
+        )
 
     def read(
         self,
@@ -48,7 +50,9 @@ class Cursors:
         try:
             raw = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
         except (binascii.Error, ValueError) as error:
-            raise InvalidInput(INVALID_CURSOR, "the cursor is no cursor", field="?cursor") from error
+            raise InvalidInput(
+                INVALID_CURSOR, "the cursor is no cursor", field="?cursor"
+            ) from error
         mac, body = raw[:_MAC_BYTES], raw[_MAC_BYTES:]
         if not hmac.compare_digest(mac, self._mac(body, tenant, filter_)):
             raise InvalidInput(

@@ -50,9 +50,7 @@ Duration: TypeAlias = Annotated[
 Instant: TypeAlias = Annotated[
     str,
     AfterValidator(_instant),
-    WithJsonSchema(
-        {"type": "string", "format": "date-time", "examples": ["2026-12-01T09:00:00Z"]}
-    ),
+    WithJsonSchema({"type": "string", "format": "date-time", "examples": ["2026-12-01T09:00:00Z"]}),
 ]
 """An instant with an offset from UTC."""
 
@@ -146,7 +144,8 @@ class TargetSpec(Strict):
 
 class RetrySpec(Strict):
     """What follows an attempt that did not succeed: the next attempt after
-    `min(backoff * 2^(n-1), maxBackoff)`."""
+    `min(backoff * 2^(n-1), maxBackoff)`.
+    """
 
     max: int = 0
     """Attempts after the first that failures may cost."""
@@ -239,7 +238,8 @@ class ShortRetry(RetrySpec):
 
 class JobRequest(JobFields):
     """A job as it is sent: the job file's form, the short form, or a mixture that says nothing
-    twice. `definitions.canonical` turns it into the job file's form before it is read."""
+    twice. `definitions.canonical` turns it into the job file's form before it is read.
+    """
 
     schedule: str | ShortSchedule = ShortSchedule()
     """A cron expression, or an object."""

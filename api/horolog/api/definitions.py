@@ -1,7 +1,7 @@
 """Between a job as users write it and `JobDefinition`, in both directions.
 
-    JSON ── short_form.canonical ──► JobSpec ── definition_of ──► JobDefinition
-                                     spec_of ◄──────────────────
+JSON ── short_form.canonical ──► JobSpec ── definition_of ──► JobDefinition
+spec_of ◄──────────────────
 """
 
 import base64
@@ -243,7 +243,8 @@ def payload_fields(payload: bytes, content_type: str) -> dict[str, Json]:
 
 def spec_of(definition: JobDefinition) -> dict[str, Json]:
     """A definition in the job file's form, every field that has a value; what `read_spec` and
-    `definition_of` turn into the same definition again."""
+    `definition_of` turn into the same definition again.
+    """
     made: dict[str, Json | None] = {
         "schedule": _schedule_spec(definition.schedule),
         "target": _target_spec(definition.target),
@@ -339,8 +340,7 @@ def _sparse(spec: dict[str, Json], defaults: dict[str, Json]) -> dict[str, Json]
         if value == default and name != "target":
             continue
         if isinstance(value, dict) and isinstance(default, dict) and name != "payload":
-            value = _sparse(value, default)
-        made[name] = value
+            made[name] = _sparse(value, default)
+        else:
+            made[name] = value
     return made
-
-

@@ -5,20 +5,22 @@ version, a name given twice is one of the two. So: version 1.2 only, no aliases 
 tags, no name twice, 20 levels, 1 MiB.
 """
 
-import datetime
+import datetime as dt
 import math
 import tomllib
 from collections.abc import Hashable, Iterator, Mapping
 from pathlib import PurePath
-from typing import Final, cast
+from typing import Final, Protocol, cast
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.events import (
     AliasEvent,
+    DocumentStartEvent,
+    MappingEndEvent,
     MappingStartEvent,
-    NodeEvent,
     ScalarEvent,
+    SequenceEndEvent,
     SequenceStartEvent,
 )
 
@@ -27,6 +29,26 @@ from horolog.api.faults import Fault, Refused
 from horolog.api.json_values import Json
 from horolog.api.limits import FILE_BYTES_MAX, FILE_JOBS_MAX, YAML_DEPTH_MAX
 from horolog.schemas.errors import MALFORMED, TOO_LARGE
+
+
+class _Mark(Protocol):
+    """Place in a file; both from 0."""
+
+    line: int
+    column: int
+
+
+class _Yaml(Protocol):
+    """What is used of ruamel.yaml, whose own types are partial."""
+
+    def load(self, stream: str) -> object:
+        """The value of the one document."""
+        ...
+
+    def parse(self, stream: str) -> Iterator[object]:
+        """The events of the file."""
+        ...
+
 
 SUFFIXES: Final = (".yaml", ".yml", ".json", ".toml")
 
@@ -69,16 +91,12 @@ def yaml_value(content: bytes, path: str) -> Json:
     try:
         text = content.decode()
         _check_events(text, path)
-        yaml = YAML(typ="safe", pure=True)
-        yaml.version = (1, 2)
-        yaml.allow_duplicate_keys = False
-        raw = cast("object", yaml.load(text))
+        raw = _yaml().load(text)
     except UnicodeDecodeError as error:
         raise _malformed(path, f"is not UTF-8 at byte {error.start}") from error
     except MarkedYAMLError as error:
-        mark = error.problem_mark
-        at = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark is not None else path
-        why = (error.problem or "is malformed").splitlines()[0]
+        why = str(getattr(error, "problem", None) or "it is malformed").splitlines()[0]
+        at = _at(getattr(error, "problem_mark", None), path)
         raise _malformed(at, f"is no YAML 1.2: {why}") from error
     except (YAMLError, RecursionError, ValueError) as error:
         raise _malformed(path, f"is no YAML 1.2: {error}") from error
@@ -93,35 +111,38 @@ def yaml_value(content: bytes, path: str) -> Json:
 def _check_events(text: str, path: str) -> None:
     """Refuse what unfolds, nests or surprises, before anything is built from it."""
     depth = documents = 0
-    yaml = YAML(typ="safe", pure=True)
-    yaml.version = (1, 2)
-    for event in cast("Iterator[object]", yaml.parse(text)):
+    for event in _yaml().parse(text):
+        at = _at(getattr(event, "start_mark", None), path)
         if isinstance(event, AliasEvent):
-            raise _malformed(_at(event, path), "has an alias (*name); write it out")
-        if isinstance(event, NodeEvent) and event.anchor is not None:
-            raise _malformed(_at(event, path), "has an anchor (&name); write it out")
-        if isinstance(event, ScalarEvent | MappingStartEvent | SequenceStartEvent):
-            if getattr(event, "tag", None) is not None:
-                raise _malformed(_at(event, path), "has a tag (!name); plain values only")
-            if isinstance(event, ScalarEvent) and event.value == "<<":
-                raise _malformed(_at(event, path), "merges with <<, which YAML 1.2 has not")
-        name = type(event).__name__
-        if name == "DocumentStartEvent":
+            raise _malformed(at, "has an alias (*name); write it out")
+        if getattr(event, "anchor", None) is not None:
+            raise _malformed(at, "has an anchor (&name); write it out")
+        if getattr(event, "tag", None) is not None:
+            raise _malformed(at, "has a tag (!name); plain values only")
+        if isinstance(event, ScalarEvent) and getattr(event, "value", None) == "<<":
+            raise _malformed(at, "merges with <<, which YAML 1.2 has not")
+        if isinstance(event, DocumentStartEvent):
             documents += 1
             if getattr(event, "version", None) not in (None, (1, 2)):
-                raise _malformed(_at(event, path), "is of another version than YAML 1.2")
+                raise _malformed(at, "is of another version than YAML 1.2")
             if documents > 1:
-                raise _malformed(_at(event, path), "begins a second document; make it a file")
-        elif name.endswith("EndEvent"):
+                raise _malformed(at, "begins a second document; make it a file")
+        elif isinstance(event, MappingEndEvent | SequenceEndEvent):
             depth -= 1
-        elif name in ("MappingStartEvent", "SequenceStartEvent"):
+        elif isinstance(event, MappingStartEvent | SequenceStartEvent):
             depth += 1
             if depth > YAML_DEPTH_MAX:
-                raise _malformed(_at(event, path), f"nests deeper than {YAML_DEPTH_MAX} levels")
+                raise _malformed(at, f"nests deeper than {YAML_DEPTH_MAX} levels")
 
 
-def _at(event: object, path: str) -> str:
-    mark = getattr(event, "start_mark", None)
+def _yaml() -> _Yaml:
+    yaml = YAML(typ="safe", pure=True)
+    yaml.version = (1, 2)
+    yaml.allow_duplicate_keys = False
+    return cast("_Yaml", yaml)
+
+
+def _at(mark: _Mark | None, path: str) -> str:
     return path if mark is None else f"{path}:{mark.line + 1}:{mark.column + 1}"
 
 
@@ -136,9 +157,9 @@ def _plain(value: object, path: str, depth: int) -> Json:
             if not math.isfinite(value):
                 raise _malformed(path, f"has the number {value}, which JSON does not know")
             return value
-        case datetime.datetime():
+        case dt.datetime():
             return value.isoformat().replace("+00:00", "Z")
-        case datetime.date() | datetime.time():
+        case dt.date() | dt.time():
             return value.isoformat()
         case list():
             return [_plain(one, path, depth + 1) for one in cast("list[object]", value)]
@@ -146,7 +167,7 @@ def _plain(value: object, path: str, depth: int) -> Json:
             made: dict[str, Json] = {}
             for name, one in cast("Mapping[Hashable, object]", value).items():
                 if not isinstance(name, str):
-                    raise _malformed(path, f'has the name {name!r}, which is no string; quote it')
+                    raise _malformed(path, f"has the name {name!r}, which is no string; quote it")
                 made[name] = _plain(one, path, depth + 1)
             return made
         case _:

@@ -46,7 +46,8 @@ def decode(text: bytes, depth_max: int = JSON_DEPTH_MAX) -> Json:
 
 def check(value: Json) -> None:
     """BadJson for what no JSON text can carry on: half of a surrogate pair, a number that is not
-    finite."""
+    finite.
+    """
     stack: list[Json] = [value]
     while stack:
         one = stack.pop()
@@ -100,4 +101,3 @@ def _depth(text: bytes) -> int:
 def pointer(parts: Iterable[str | int]) -> str:
     """JSON Pointer (RFC 6901) of a path; empty for the whole document."""
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
-

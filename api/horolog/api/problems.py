@@ -152,7 +152,9 @@ async def _invalid_parameters(_: Request, error: Exception) -> Response:
 
 async def _bug(request: Request, error: Exception) -> Response:
     request_id = secrets.token_hex(8)
-    await _log.aerror("request_failed", request_id=request_id, path=request.url.path, exc_info=error)
+    await _log.aerror(
+        "request_failed", request_id=request_id, path=request.url.path, exc_info=error
+    )
     detail = f"the request met a mistake of the server, logged there as {request_id}"
     return answer(INTERNAL, detail)
 
@@ -162,11 +164,11 @@ def page(number: str) -> tuple[str, ErrorCode] | None:
     error = _BY_NUMBER.get(number)
     if error is None:
         return None
-    again = "The same request may pass later." if error.transient else "Repeating it changes nothing."
+    again = "may pass later" if error.transient else "is answered the same again"
     status = "" if error.http_status is None else f"<p>HTTP status {error.http_status}.</p>"
     return (
         f"<!doctype html><meta charset=utf-8><title>{error.number}</title>"
         f"<h1>{error.number}: {html.escape(error.title)}</h1>"
         f"<p><code>{error.slug}</code></p>{status}"
-        f"<p>{html.escape(error.hint)}</p><p>{again}</p>"
+        f"<p>{html.escape(error.hint)}</p><p>The same request {again}.</p>"
     ), error

@@ -1,9 +1,9 @@
 """From a decoded body to a model; what does not fit becomes faults with pointers and near names."""
 
 import difflib
-import types
 import typing
 from collections.abc import Iterable, Mapping, Sequence
+from types import UnionType
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -28,9 +28,7 @@ _KINDS: Mapping[str, str] = {
 }
 
 
-def read(
-    model: type[Model], raw: Json, pointers: Mapping[str, str] | None = None
-) -> Model:
+def read(model: type[Model], raw: Json, pointers: Mapping[str, str] | None = None) -> Model:
     """The model of a decoded value; raises Refused with all that is wrong.
 
     pointers: for values that were moved before, where they stood.
@@ -142,7 +140,7 @@ def _model_in(annotation: Any) -> Any:
     origin = typing.get_origin(annotation)
     if origin is typing.Annotated:
         return _model_in(typing.get_args(annotation)[0])
-    if origin in (typing.Union, types.UnionType):
+    if origin is UnionType:
         for one in typing.get_args(annotation):
             found = _model_in(one)
             if found is not None:

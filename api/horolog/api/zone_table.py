@@ -32,5 +32,3 @@ class ZoneTable:
         with self._lock:
             self._zones = self._zones.load(name, [(_SINCE_EVER_US, rules)])
             return self._zones
-
-

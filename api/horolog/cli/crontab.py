@@ -27,7 +27,7 @@ _LINES_MAX: Final = 10_000
 # What a shell line is made of beside the program it is about.
 _GUARDS: Final = frozenset(
     {"test", "[", "if", "then", "fi", "else", "cd", "command", "exit", "true", "sleep", "exec",
-     "nice", "ionice", "chronic", "flock", "timeout", "env", "sudo", "export", "perl", "!", "{", "}"}
+     "nice", "ionice", "chronic", "flock", "timeout", "env", "sudo", "export", "perl", "!"}
 )  # fmt: skip
 _SUBSTITUTION: Final = re.compile(r"\$\([^()]*\)|`[^`]*`")
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -71,7 +71,8 @@ class Crontab(NamedTuple):
 
 def is_ignored_by_cron(path: str) -> bool:
     """Whether cron itself would not read a file of this name: in cron.d only plain names count,
-    so that backups of package managers are no jobs."""
+    so that backups of package managers are no jobs.
+    """
     pure = PurePath(path)
     return pure.parent.name == "cron.d" and _CRON_D_NAME.fullmatch(pure.name) is None
 
@@ -261,7 +262,8 @@ def _about(command: str) -> str:
 
 
 def _slug(text: str) -> str:
-    return re.sub(r"[^a-z0-9._-]+", "-", text.lower()).strip("-._")
+    # Without dots: `hello.sh` could not be told from the job `sh` of a tenant `hello`.
+    return re.sub(r"[^a-z0-9_-]+", "-", text.lower()).strip("-_")
 
 
 def _short(text: str) -> str:
@@ -270,7 +272,8 @@ def _short(text: str) -> str:
 
 def argv_of(entry: Entry) -> list[str]:
     """Program and arguments that do what cron does: the shell, in the home folder, with the
-    variables of the file."""
+    variables of the file.
+    """
     if PurePath(entry.shell).name not in _POSIX_SHELLS:
         settings = [f"{name}={value}" for name, value in entry.variables.items()]
         return ["/usr/bin/env", *settings, entry.shell, "-c", entry.command]
