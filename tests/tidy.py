@@ -215,9 +215,20 @@ def namespace_is_open(tree: Tree) -> Iterator[Finding]:
 def packages_are_typed(tree: Tree) -> Iterator[Finding]:
     packages = {"/".join(file.path.split("/")[:3]) for file in product_files(tree)}
     for package in sorted(packages):
-        for name in ("py.typed", "__init__.py"):
-            if f"{package}/{name}" not in tree:
-                yield Finding(f"{package}/{name}", 1, "missing: without it users see no types")
+        if f"{package}/py.typed" not in tree:
+            yield Finding(f"{package}/py.typed", 1, "missing: without it users see no types")
+
+
+def packages_have_their_init(tree: Tree) -> Iterator[Finding]:
+    folders = {
+        parent
+        for file in product_files(tree)
+        for parent in PurePosixPath(file.path).parents
+        if len(parent.parts) >= 3
+    }
+    for folder in sorted(folders):
+        if f"{folder}/__init__.py" not in tree:
+            yield Finding(f"{folder}/__init__.py", 1, "missing: without it lint-imports is blind")
 
 
 MARK = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b(?!\(#\d+\))")
@@ -399,6 +410,7 @@ RULES: tuple[Rule, ...] = (
     banned_calls_are_absent,
     namespace_is_open,
     packages_are_typed,
+    packages_have_their_init,
     marks_name_an_issue,
     suppressions_give_a_reason,
     modules_are_alive,
