@@ -1,5 +1,5 @@
 # One command each. All of them bring their environment themselves: Python >= 3.11 with pip is enough.
-.PHONY: check test fmt format-check lint types imports unit slow fresh lock bench generate environment
+.PHONY: check test fmt format-check lint types imports generated unit fresh lock bench generate environment
 .DEFAULT_GOAL := check
 
 BIN := .venv/bin
@@ -8,13 +8,14 @@ PYTHON := $(BIN)/python -P
 # The checker and its node come in the wheels; nothing may be fetched at its first run.
 PYRIGHT := PYRIGHT_PYTHON_IGNORE_WARNINGS=1 PYRIGHT_PYTHON_USE_BUNDLED_PYRIGHT=1 $(BIN)/pyright
 CHECKED := tests/test_tidy.py tests/unit tests/property tests/conformance tests/golden tests/simulation
+BENCHES := $(notdir $(basename $(wildcard bench/core.py bench/codec.py bench/herd.py)))
 SLOW := tests/integration tests/acceptance
 
 # What is quick enough to run before each commit.
-check: format-check lint types imports unit
+check: format-check lint types imports generated unit
 
 # Everything; what CI runs.
-test: format-check lint types imports
+test: format-check lint types imports generated
 	$(PYTHON) -m pytest $(wildcard $(CHECKED) $(SLOW))
 
 fmt: environment
@@ -41,8 +42,13 @@ unit: environment
 fresh: environment
 	$(PYTHON) -m pytest tests/acceptance/test_fresh_clone.py
 
+# Prints a JSON line for each figure; docs/benchmarks.md keeps those of the releases.
 bench: environment
-	$(PYTHON) -m bench
+	$(foreach name,$(BENCHES),$(BIN)/python -m bench.$(name) &&) true
+
+generated: environment
+	$(PYTHON) -m horolog.schemas.generate --check
+	$(PYTHON) -m horolog.streams.scheduler.diagram --check
 
 # Writes what is derived from the .avsc files and the transition table.
 generate: environment
