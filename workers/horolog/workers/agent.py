@@ -1,0 +1,249 @@
+"""The agent of a worker process: a thread with an event loop around `leases`.
+
+Hints and messages may come from any thread; everything else happens in the agent's own, which runs
+no user code, so heartbeats leave in time whatever a job does.
+"""
+
+import asyncio
+import secrets
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Final, Protocol
+
+from horolog.schemas.records import Grant, Hint, LogChunk, RunResult
+from horolog.workers.capture import FLUSH_S, Capture
+from horolog.workers.executors.protocol import Executor, StopSignal
+from horolog.workers.leases import (
+    SECOND_US,
+    Delivered,
+    Leases,
+    Order,
+    Outcome,
+    Report,
+    Send,
+    Start,
+    Stop,
+    Why,
+)
+from horolog.workers.ready import ReadyQueues
+
+IDLE_S: Final = 1.0
+DRAIN_S: Final = 30.0
+
+
+class Exchange(Protocol):
+    """How an agent reaches its scheduler and its logs. Called from the agent's thread; must not
+    block.
+    """
+
+    def report(self, partition: int, report: Report) -> None:
+        """Send a report to the owner of a ledger partition."""
+        ...
+
+    def log(self, chunk: LogChunk) -> None:
+        """Keep a piece of a run's output."""
+        ...
+
+
+def boot_us() -> int:
+    """Boot-time clock in microseconds: unlike the monotonic one it goes on during suspend."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000
+
+
+def wall_us() -> int:
+    """Wall clock in microseconds UTC."""
+    return time.time_ns() // 1_000
+
+
+class Agent:
+    """Claims runs for this process, executes them, keeps their leases, reports their ends."""
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        executors: Mapping[str, Executor],
+        *,
+        worker_id: str,
+        slots: int,
+        drain_s: float = DRAIN_S,
+    ) -> None:
+        """`executors`: by field of the target (`handler`, `command`, `http`, `container`)."""
+        self._exchange = exchange
+        self._executors = executors
+        self._drain_s = drain_s
+        self._leases = Leases(
+            worker_id=worker_id,
+            inbox=worker_id,
+            slots=slots,
+            new_claim_id=lambda: secrets.token_urlsafe(16),
+        )
+        self._ready = ReadyQueues()
+        self._inbound: deque[Hint | Delivered] = deque()
+        self._signals: dict[int, StopSignal] = {}
+        self._captures: set[Capture] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._wake_armed = False
+        self._stopping = False
+        self._loop = asyncio.new_event_loop()
+        self._awake = asyncio.Event()
+        self._thread = threading.Thread(target=self._run, name="horolog-agent", daemon=True)
+
+    # --- called from other threads
+
+    def start(self) -> None:
+        """Begin to claim."""
+        self._thread.start()
+
+    def offer(self, hints: Iterable[Hint]) -> None:
+        """Hints came for this process."""
+        self._inbound.extend(hints)
+        self._wake()
+
+    def deliver(self, message: Delivered) -> None:
+        """A message came to the inbox."""
+        self._inbound.append(message)
+        self._wake()
+
+    def stop(self) -> None:
+        """Drain: claim nothing more, let what runs end within the grace, stop and give back the
+        rest. Returns when everything is reported.
+        """
+        self._stopping = True
+        self._loop.call_soon_threadsafe(self._awake.set)
+        self._thread.join()
+
+    @property
+    def executing(self) -> int:
+        """Runs being executed."""
+        return self._leases.executing
+
+    def _wake(self) -> None:
+        # One wake-up for all that comes before the agent looks.
+        if not self._wake_armed:
+            self._wake_armed = True
+            self._loop.call_soon_threadsafe(self._awake.set)
+
+    # --- the agent's thread
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_until_complete(self._main())
+        finally:
+            self._loop.close()
+
+    async def _main(self) -> None:
+        flushing = asyncio.create_task(self._flush_captures())
+        drain_until: float | None = None
+        while True:
+            self._turn()
+            if self._stopping:
+                if drain_until is None:
+                    self._leases.drain()
+                    drain_until = self._loop.time() + self._drain_s
+                elif self._loop.time() >= drain_until:
+                    self._do(self._leases.stop_all())
+                if self._leases.is_idle and not self._tasks:
+                    break
+            await self._sleep()
+        flushing.cancel()
+        await asyncio.gather(flushing, return_exceptions=True)
+
+    def _turn(self) -> None:
+        self._awake.clear()
+        self._wake_armed = False
+        now_us = wall_us()
+        booted_us = boot_us()
+        inbound = self._inbound
+        for _ in range(len(inbound)):
+            item = inbound.popleft()
+            if isinstance(item, Hint):
+                self._ready.offer((item,))
+            else:
+                self._do(self._leases.deliver(item, booted_us, now_us))
+        self._do(self._leases.tick(booted_us))
+        free = self._leases.free
+        if free and len(self._ready):
+            self._do(self._leases.claim(self._ready.take(free, now_us), booted_us))
+
+    async def _sleep(self) -> None:
+        next_us = self._leases.next_us()
+        wait_s = IDLE_S
+        if next_us is not None:
+            wait_s = min(max(next_us - boot_us(), 0) / SECOND_US, IDLE_S)
+        try:
+            async with asyncio.timeout(wait_s):
+                await self._awake.wait()
+        except TimeoutError:
+            pass
+
+    def _do(self, orders: Iterable[Order]) -> None:
+        for order in orders:
+            if isinstance(order, Send):
+                self._exchange.report(order.partition, order.report)
+            elif isinstance(order, Start):
+                self._start(order.grant)
+            else:
+                self._stop(order)
+
+    def _start(self, grant: Grant) -> None:
+        signal = StopSignal()
+        self._signals[grant.token] = signal
+        task = self._loop.create_task(self._execute(grant, signal))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _stop(self, order: Stop) -> None:
+        signal = self._signals.get(order.token)
+        if signal is not None:
+            signal.ask(order.why)
+
+    async def _execute(self, grant: Grant, signal: StopSignal) -> None:
+        capture = Capture(grant, self._exchange.log)
+        self._captures.add(capture)
+        timer = self._loop.call_later(grant.timeout_us / SECOND_US, signal.ask, Why.TIMED_OUT)
+        try:
+            outcome = await self._outcome(grant, capture, signal)
+        finally:
+            timer.cancel()
+            self._captures.discard(capture)
+            del self._signals[grant.token]
+        capture.close()
+        self._do(self._leases.ended(grant.token, outcome, boot_us()))
+        self._wake_armed = True
+        self._awake.set()
+
+    async def _outcome(self, grant: Grant, capture: Capture, signal: StopSignal) -> Outcome:
+        kind = kind_of(grant)
+        executor = self._executors.get(kind)
+        if executor is None:
+            return Outcome(
+                result=RunResult.FAILED,
+                error=f"this worker executes no {kind} targets, only "
+                f"{', '.join(sorted(self._executors))}",
+            )
+        try:
+            return await executor.execute(grant, capture, signal)
+        except Exception as error:
+            # The executor boundary: a bug in it fails the attempt and not the worker.
+            return Outcome(
+                result=RunResult.FAILED,
+                error=f"the {kind} executor failed: {type(error).__name__}: {error}",
+            )
+
+    async def _flush_captures(self) -> None:
+        while True:
+            await asyncio.sleep(FLUSH_S)
+            for capture in list(self._captures):
+                capture.flush()
+
+
+def kind_of(grant: Grant) -> str:
+    """Which field of the target is set; `nothing` for a kind this version does not know."""
+    target = grant.target
+    for kind in ("handler", "command", "http", "container"):
+        if getattr(target, kind) is not None:
+            return kind
+    return "nothing"

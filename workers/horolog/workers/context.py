@@ -1,0 +1,76 @@
+"""What a handler is given of its run."""
+
+import datetime
+import threading
+from collections.abc import Callable
+
+import msgspec
+
+from horolog.schemas.records import Grant, JobId, RunId
+
+
+class NoRetry(Exception):
+    """Raise it from a handler when no retry would help: the run is dead at once."""
+
+
+class Context:
+    """One attempt of a run, as its handler sees it."""
+
+    def __init__(self, grant: Grant, write: Callable[[bytes], object]) -> None:
+        """`write`: takes what the handler logs."""
+        self._grant = grant
+        self._write = write
+        self.cancelled = threading.Event()
+        """Set when the run shall stop; look at it between steps of long work."""
+
+    @property
+    def run_id(self) -> RunId:
+        """ID of the run, the same for all its attempts: the idempotency key of what it does."""
+        return self._grant.run_id
+
+    @property
+    def job_id(self) -> JobId:
+        """ID of the job."""
+        return self._grant.job_id
+
+    @property
+    def attempt(self) -> int:
+        """1, 2, 3 ... within a round."""
+        return self._grant.attempt
+
+    @property
+    def fencing_token(self) -> int:
+        """Greater than that of every earlier attempt of the job: give it to what you write to,
+        and let that refuse lower ones.
+        """
+        return self._grant.token
+
+    @property
+    def slot(self) -> datetime.datetime | None:
+        """The slot, aware, in UTC; None for a manual run that names none."""
+        slot_us = self._grant.slot_us
+        if slot_us is None:
+            return None
+        return datetime.datetime.fromtimestamp(slot_us / 1_000_000, datetime.UTC)
+
+    @property
+    def timeout(self) -> datetime.timedelta:
+        """How long the attempt may take in all."""
+        return datetime.timedelta(microseconds=self._grant.timeout_us)
+
+    @property
+    def payload(self) -> bytes:
+        """The payload as it is."""
+        return self._grant.payload
+
+    def json(self) -> object:
+        """The payload decoded from JSON; None if there is none. Raises ValueError."""
+        return msgspec.json.decode(self._grant.payload) if self._grant.payload else None
+
+    def log(self, *parts: object) -> None:
+        """Write a line to the log of the run."""
+        self.write(" ".join(str(part) for part in parts) + "\n")
+
+    def write(self, text: str) -> None:
+        """Write text to the log of the run as it is."""
+        self._write(text.encode(errors="replace"))

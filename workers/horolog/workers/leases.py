@@ -1,0 +1,348 @@
+"""What an agent does about its claims and leases: pure, with time as an argument.
+
+    hint ── claim ──► claiming ── grant ──► running ── ended ──► reporting ── answer ──► (gone)
+                         │ refused             │ stop asked, lease lost, fence
+                         ▼                     ▼
+                       (gone)               stopping ── ended ──► reporting, or gone if lost
+
+A claim is repeated each second until it is answered. A grant counts once and only for a claim that
+is still out; one whose claim is older than a third of the term is given back. The lease is counted
+on the boot-time clock from when the *first* copy of the claim, then of the last acknowledged
+heartbeat, was sent: never longer than the scheduler counts it. The agent stops the run itself a
+kill grace and three seconds before it ends, so that no other can have begun.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from enum import Enum
+from typing import Final
+
+import msgspec
+
+from horolog.schemas.records import (
+    ClaimRefused,
+    ClaimRun,
+    CompleteRun,
+    Grant,
+    Heartbeat,
+    Hint,
+    RefusalReason,
+    ReleaseRun,
+    ReportAnswered,
+    ReportKind,
+    RunResult,
+    StopReason,
+    StopRun,
+    Verdict,
+)
+
+SECOND_US: Final = 1_000_000
+REPEAT_US: Final = SECOND_US
+HEARTBEAT_US: Final = 10 * SECOND_US
+FENCE_MARGIN_US: Final = 3 * SECOND_US
+REPORT_FOR_US: Final = 600 * SECOND_US
+"""A completion is repeated so long; by then the scheduler no longer knows it."""
+CLAIM_FOR_US: Final = 30 * SECOND_US
+"""An unanswered claim is given up; its run is offered again."""
+NOT_YET_MOST_US: Final = 5 * SECOND_US
+
+Report = ClaimRun | Heartbeat | CompleteRun | ReleaseRun
+Delivered = Grant | ClaimRefused | ReportAnswered | StopRun
+
+
+class Why(Enum):
+    """Why a run is stopped."""
+
+    CANCELLED = "cancelled"
+    TIMED_OUT = "timed_out"
+    LEASE_LOST = "lease_lost"
+    """Nobody waits for its result any more."""
+    DRAINED = "drained"
+    """This process stops; the run is given back."""
+
+
+class Send(msgspec.Struct, frozen=True):
+    """Order: send a report to the owner of a ledger partition."""
+
+    partition: int
+    report: Report
+
+
+class Start(msgspec.Struct, frozen=True):
+    """Order: execute an attempt."""
+
+    grant: Grant
+
+
+class Stop(msgspec.Struct, frozen=True):
+    """Order: stop an attempt."""
+
+    token: int
+    why: Why
+
+
+Order = Send | Start | Stop
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """How an execution ended."""
+
+    result: RunResult
+    error: str = ""
+    exit_code: int | None = None
+    output: bytes = b""
+    """Result of the run, not what it printed; at most 4 KiB of it are kept."""
+    warning: str = ""
+    retryable: bool = True
+
+
+class _Claim(msgspec.Struct):
+    hint: Hint
+    report: ClaimRun
+    first_us: int
+    next_us: int
+
+
+class _Run(msgspec.Struct):
+    grant: Grant
+    held_from_us: int
+    """When what the lease is counted from was first sent."""
+    beat_first_us: int | None
+    """First copy of the heartbeat that is not acknowledged yet."""
+    beat_next_us: int
+    stopping: Why | None = None
+    completion: CompleteRun | ReleaseRun | None = None
+    report_until_us: int = 0
+
+    @property
+    def fence_us(self) -> int:
+        grant = self.grant
+        return self.held_from_us + grant.term_us - grant.kill_grace_us - FENCE_MARGIN_US
+
+
+class Leases:
+    """Claims and runs of one agent. Every method returns what is to be done now."""
+
+    def __init__(
+        self, *, worker_id: str, inbox: str, slots: int, new_claim_id: Callable[[], str]
+    ) -> None:
+        """`slots`: runs at the same time. `new_claim_id`: gives 128 random bits as text."""
+        self._worker_id = worker_id
+        self._inbox = inbox
+        self._slots = slots
+        self._new_claim_id = new_claim_id
+        self._claims: dict[str, _Claim] = {}
+        self._runs: dict[int, _Run] = {}
+        self._executing: set[int] = set()
+        self._draining = False
+
+    @property
+    def free(self) -> int:
+        """Slots that nothing claims or uses."""
+        if self._draining:
+            return 0
+        return max(self._slots - len(self._claims) - len(self._executing), 0)
+
+    @property
+    def executing(self) -> int:
+        """Runs being executed."""
+        return len(self._executing)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is claimed, executed or to be reported."""
+        return not (self._claims or self._runs or self._executing)
+
+    def claim(self, hints: Iterable[Hint], boot_us: int) -> Iterator[Order]:
+        """Ask for the runs of some hints, at most as many as there are free slots."""
+        for hint in hints:
+            report = ClaimRun(
+                run_id=hint.run_id,
+                plan=hint.plan,
+                dispatcher=hint.dispatcher,
+                epoch=hint.epoch,
+                worker_id=self._worker_id,
+                inbox=self._inbox,
+                claim_id=self._new_claim_id(),
+            )
+            self._claims[report.claim_id] = _Claim(hint, report, boot_us, boot_us + REPEAT_US)
+            yield Send(hint.partition, report)
+
+    def deliver(self, message: Delivered, boot_us: int, now_us: int) -> Iterator[Order]:
+        """A message came to the inbox. `now_us`: wall clock, only to turn instants into waits."""
+        if isinstance(message, Grant):
+            return self._granted(message, boot_us)
+        if isinstance(message, ReportAnswered):
+            return self._answered(message, boot_us)
+        if isinstance(message, ClaimRefused):
+            self._refused(message, boot_us, now_us)
+            return iter(())
+        return self._told_to_stop(message)
+
+    def ended(self, token: int, outcome: Outcome, boot_us: int) -> Iterator[Order]:
+        """An execution has ended: its slot is free, its result is reported if anybody waits."""
+        self._executing.discard(token)
+        run = self._runs.get(token)
+        if run is None:
+            return
+        if run.stopping is Why.LEASE_LOST:
+            del self._runs[token]
+            return
+        grant = run.grant
+        if run.stopping is Why.DRAINED and outcome.result is not RunResult.SUCCEEDED:
+            run.completion = ReleaseRun(
+                run_id=grant.run_id, token=token, claim_id=grant.claim_id, inbox=self._inbox
+            )
+        else:
+            run.completion = _completion(grant, self._inbox, outcome)
+        run.report_until_us = boot_us + REPORT_FOR_US
+        run.beat_next_us = boot_us + REPEAT_US
+        yield Send(grant.partition, run.completion)
+
+    def tick(self, boot_us: int) -> Iterator[Order]:
+        """What time asks for: repeats, heartbeats, fences."""
+        for claim_id, claim in list(self._claims.items()):
+            if boot_us - claim.first_us >= CLAIM_FOR_US:
+                del self._claims[claim_id]
+            elif boot_us >= claim.next_us:
+                claim.next_us = boot_us + REPEAT_US
+                yield Send(claim.hint.partition, claim.report)
+        for token, run in list(self._runs.items()):
+            if run.completion is not None:
+                yield from self._repeat(token, run, boot_us)
+            elif run.stopping is not Why.LEASE_LOST:
+                yield from self._keep(token, run, boot_us)
+
+    def next_us(self) -> int | None:
+        """Boot time at which `tick` has something to do; None = never."""
+        instants = [claim.next_us for claim in self._claims.values()]
+        for run in self._runs.values():
+            instants.append(run.beat_next_us)
+            if run.completion is None and run.stopping is None:
+                instants.append(run.fence_us)
+        return min(instants, default=None)
+
+    def drain(self) -> None:
+        """Claim nothing more; grants that still come are given back."""
+        self._draining = True
+
+    def stop_all(self) -> Iterator[Order]:
+        """Stop what still runs, to be given back."""
+        for token in sorted(self._executing):
+            run = self._runs.get(token)
+            if run is not None and run.stopping is None:
+                run.stopping = Why.DRAINED
+                yield Stop(token, Why.DRAINED)
+
+    # --- parts
+
+    def _granted(self, grant: Grant, boot_us: int) -> Iterator[Order]:
+        claim = self._claims.pop(grant.claim_id, None)
+        if claim is None:
+            # A copy of a grant that was taken, or of a claim that was given up.
+            return
+        run = _Run(grant, claim.first_us, None, claim.first_us + _beat_every_us(grant))
+        self._runs[grant.token] = run
+        if self._draining or boot_us - claim.first_us > grant.term_us // 3:
+            run.completion = ReleaseRun(
+                run_id=grant.run_id,
+                token=grant.token,
+                claim_id=grant.claim_id,
+                inbox=self._inbox,
+            )
+            run.report_until_us = boot_us + grant.term_us
+            run.beat_next_us = boot_us + REPEAT_US
+            yield Send(grant.partition, run.completion)
+            return
+        self._executing.add(grant.token)
+        yield Start(grant)
+
+    def _refused(self, message: ClaimRefused, boot_us: int, now_us: int) -> None:
+        claim = self._claims.get(message.claim_id)
+        if claim is None:
+            return
+        if message.reason is RefusalReason.NOT_YET and message.retry_at_us is not None:
+            wait_us = message.retry_at_us - now_us
+            if wait_us <= NOT_YET_MOST_US:
+                # Nothing is held meanwhile, so the lease is counted from when it is asked again.
+                claim.first_us = claim.next_us = boot_us + max(wait_us, 0)
+                return
+        del self._claims[message.claim_id]
+
+    def _answered(self, message: ReportAnswered, boot_us: int) -> Iterator[Order]:
+        run = self._runs.get(message.token)
+        if run is None or run.grant.claim_id != message.claim_id:
+            return
+        if message.kind is not ReportKind.HEARTBEAT:
+            if run.completion is not None:
+                del self._runs[message.token]
+            return
+        if message.verdict is Verdict.STALE:
+            yield from self._lost(message.token, run)
+            return
+        if run.beat_first_us is not None:
+            run.held_from_us = run.beat_first_us
+            run.beat_next_us = run.beat_first_us + _beat_every_us(run.grant)
+            run.beat_first_us = None
+        if message.verdict is Verdict.CANCEL and run.stopping is None:
+            run.stopping = Why.CANCELLED
+            yield Stop(message.token, Why.CANCELLED)
+
+    def _told_to_stop(self, message: StopRun) -> Iterator[Order]:
+        run = self._runs.get(message.token)
+        if run is None:
+            return
+        if message.reason is StopReason.LEASE_LOST:
+            yield from self._lost(message.token, run)
+        elif run.stopping is None and run.completion is None:
+            run.stopping = Why.CANCELLED
+            yield Stop(message.token, Why.CANCELLED)
+
+    def _lost(self, token: int, run: _Run) -> Iterator[Order]:
+        if run.completion is not None:
+            del self._runs[token]
+        elif run.stopping is not Why.LEASE_LOST:
+            run.stopping = Why.LEASE_LOST
+            yield Stop(token, Why.LEASE_LOST)
+
+    def _keep(self, token: int, run: _Run, boot_us: int) -> Iterator[Order]:
+        """Send a heartbeat if it is time, and fence the run if the lease may end."""
+        if boot_us >= run.fence_us:
+            yield from self._lost(token, run)
+            return
+        if boot_us < run.beat_next_us:
+            return
+        if run.beat_first_us is None:
+            run.beat_first_us = boot_us
+        run.beat_next_us = boot_us + REPEAT_US
+        grant = run.grant
+        yield Send(
+            grant.partition,
+            Heartbeat(run_id=grant.run_id, token=token, claim_id=grant.claim_id, inbox=self._inbox),
+        )
+
+    def _repeat(self, token: int, run: _Run, boot_us: int) -> Iterator[Order]:
+        assert run.completion is not None
+        if boot_us >= run.report_until_us:
+            del self._runs[token]
+        elif boot_us >= run.beat_next_us:
+            run.beat_next_us = boot_us + REPEAT_US
+            yield Send(run.grant.partition, run.completion)
+
+
+def _beat_every_us(grant: Grant) -> int:
+    return min(HEARTBEAT_US, grant.term_us // 3)
+
+
+def _completion(grant: Grant, inbox: str, outcome: Outcome) -> CompleteRun:
+    return CompleteRun(
+        run_id=grant.run_id,
+        token=grant.token,
+        claim_id=grant.claim_id,
+        inbox=inbox,
+        result=outcome.result,
+        error=outcome.error,
+        retryable=outcome.retryable,
+        exit_code=outcome.exit_code,
+        output=outcome.output,
+        warning=outcome.warning,
+    )

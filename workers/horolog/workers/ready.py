@@ -1,0 +1,54 @@
+"""Ready queues: hints by tier, drained 70/20/10, with idle share lent on.
+
+Each take goes to the tier that is furthest behind its share among those that have hints, so over
+any stretch with all tiers waiting the shares hold to within one take, and a tier without hints
+leaves its share to the others at once. A tier that was idle saves nothing up.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from horolog.schemas.records import Hint, Tier
+
+WEIGHTS: Final[Mapping[Tier, int]] = {Tier.HIGH: 70, Tier.NORMAL: 20, Tier.LOW: 10}
+
+
+class ReadyQueues:
+    """Hints that wait for a free slot of this process."""
+
+    def __init__(self, weights: Mapping[Tier, int] = WEIGHTS) -> None:
+        """Nothing waits."""
+        self._queues: dict[Tier, deque[Hint]] = {tier: deque() for tier in weights}
+        self._strides = {tier: 1.0 / weight for tier, weight in weights.items()}
+        self._passes = dict.fromkeys(weights, 0.0)
+        self._now = 0.0
+
+    def __len__(self) -> int:
+        return sum(len(queue) for queue in self._queues.values())
+
+    def offer(self, hints: Iterable[Hint]) -> None:
+        """Keep hints, in the order they came, each in its tier."""
+        for hint in hints:
+            queue = self._queues.get(hint.tier)
+            if queue is None:
+                # A tier of a newer release: better late than not at all.
+                queue = self._queues[Tier.LOW]
+            queue.append(hint)
+
+    def take(self, most: int, now_us: int) -> list[Hint]:
+        """At most so many hints that are still valid at `now_us` (microseconds UTC)."""
+        taken: list[Hint] = []
+        while len(taken) < most:
+            waiting = [tier for tier, queue in self._queues.items() if queue]
+            if not waiting:
+                break
+            tier = min(waiting, key=lambda each: max(self._passes[each], self._now))
+            hint = self._queues[tier].popleft()
+            if hint.valid_until_us < now_us:
+                continue
+            # Stride scheduling (Waldspurger, Weihl 1995): the lowest pass goes next.
+            self._now = max(self._passes[tier], self._now)
+            self._passes[tier] = self._now + self._strides[tier]
+            taken.append(hint)
+        return taken
