@@ -1,5 +1,6 @@
 """Definitions of jobs that the API accepts, as Hypothesis strategies."""
 
+import msgspec
 from hypothesis import strategies as st
 
 from horolog.schemas.records import (
@@ -29,22 +30,22 @@ mappings = st.dictionaries(names, texts, max_size=3)
 
 _zones = st.sampled_from(["UTC", "Europe/Paris", "America/New_York", "Australia/Lord_Howe"])
 _kinds = st.one_of(
-    st.fixed_dictionaries({}),
-    st.fixed_dictionaries(
-        {"cron": st.sampled_from(["0 6 * * 1-5", "@daily", "H * * * *"])},
-        optional={"second": st.just("30")},
+    st.just(Schedule()),
+    st.builds(
+        Schedule,
+        cron=st.sampled_from(["0 6 * * 1-5", "@daily", "H * * * *"]),
+        second=st.none() | st.just("30"),
     ),
-    st.fixed_dictionaries({"every_us": durations, "anchor_us": instants}),
-    st.fixed_dictionaries({"at": st.sampled_from(["2026-12-24T09:00", "2026-12-24T09:00:00Z"])}),
+    st.builds(Schedule, every_us=durations, anchor_us=instants),
+    st.builds(Schedule, at=st.sampled_from(["2026-12-24T09:00", "2026-12-24T09:00:00Z"])),
 )
 
 
 @st.composite
 def schedules(draw: st.DrawFn) -> Schedule:
     """Schedules of each kind."""
-    kind = draw(_kinds)
-    return Schedule(
-        **kind,
+    return msgspec.structs.replace(
+        draw(_kinds),
         timezone=draw(_zones),
         gap=draw(st.sampled_from(Gap)),
         overlap_hour=draw(st.sampled_from(OverlapHour)),

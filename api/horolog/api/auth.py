@@ -34,7 +34,8 @@ class Authenticator(Protocol):
 
 class OpenHouse:
     """Mode `none`: whoever reaches the server may do everything, which is why it listens on the
-    loopback only."""
+    loopback only.
+    """
 
     def __init__(self, tenant: str = "default") -> None:
         self._principal = Principal(name="local", tenant=TenantId(tenant), every_tenant=True)

@@ -9,7 +9,7 @@ import binascii
 import hashlib
 import hmac
 from collections.abc import Mapping
-from typing import Final, TypeVar
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -18,7 +18,8 @@ from horolog.schemas.errors import INVALID_CURSOR, InvalidInput
 _MAC_BYTES: Final = 16
 _CURSOR_CHARS_MAX: Final = 2_048
 
-Position = TypeVar("Position")
+Position: TypeAlias = tuple[int, str]
+"""What rows are ordered by: an instant, and an ID among those of one instant."""
 
 
 class Cursors:
@@ -28,7 +29,7 @@ class Cursors:
         assert len(secret) >= 32, "a secret of 256 bits"
         self._secret = secret
 
-    def make(self, position: object, tenant: str, filter_: Mapping[str, object]) -> str:
+    def make(self, position: Position, tenant: str, filter_: Mapping[str, object]) -> str:
         """The cursor of a position, within a tenant and a filter."""
         body = msgspec.msgpack.encode(position)
         return (
@@ -38,7 +39,6 @@ class Cursors:
     def read(
         self,
         cursor: str | None,
-        position: type[Position],
         tenant: str,
         filter_: Mapping[str, object],
     ) -> Position | None:
@@ -61,7 +61,7 @@ class Cursors:
                 field="?cursor",
             )
         try:
-            return msgspec.msgpack.decode(body, type=position)
+            return msgspec.msgpack.decode(body, type=tuple[int, str])
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
             raise InvalidInput(
                 INVALID_CURSOR, "the cursor is of another release", field="?cursor"

@@ -42,7 +42,9 @@ class SameSite:
         host = headers.get("host", "")
         name = _name_of(host)
         if not (name == "localhost" or _is_address(name) or name in self._hosts):
-            return f"the server is not called {name!r}; use its address, or add the name to http.hosts"
+            return (
+                f"the server is not called {name!r}; use its address, or add the name to http.hosts"
+            )
         if method in _SAFE_METHODS:
             return None
         origin = headers.get("origin")

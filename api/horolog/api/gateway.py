@@ -108,7 +108,8 @@ class Gateway:
         inbox: str | None = None,
     ) -> None:
         """exchange: that of a pool. inbox: random when None, so that a restart gets no answers
-        meant for the gateway before it."""
+        meant for the gateway before it.
+        """
         self._exchange = exchange
         self._partitions = partitions
         self._now_us = now_us
@@ -256,9 +257,7 @@ class Gateway:
         return taken
 
     async def _wait(self, pools: Iterable[str], left_s: float) -> None:
-        waits = [
-            asyncio.ensure_future(self._exchange(pool).wait_for_hints()) for pool in pools
-        ]
+        waits = [asyncio.ensure_future(self._exchange(pool).wait_for_hints()) for pool in pools]
         try:
             await asyncio.wait(waits, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
         finally:

@@ -96,7 +96,9 @@ BROKEN: list[tuple[dict[str, object], str, ErrorCode]] = [
 
 
 @pytest.mark.parametrize(
-    "fields, pointer, error", BROKEN, ids=[f"{pointer}-{i}" for i, (_, pointer, _) in enumerate(BROKEN)]
+    "fields, pointer, error",
+    BROKEN,
+    ids=[f"{pointer}-{i}" for i, (_, pointer, _) in enumerate(BROKEN)],
 )
 def test_definition_that_breaks_one_rule_has_that_fault(
     fields: dict[str, object], pointer: str, error: ErrorCode

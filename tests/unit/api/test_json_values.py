@@ -26,7 +26,8 @@ def test_json_that_is_hostile_is_refused_with_the_reason(text: bytes, why: str) 
 
 
 @pytest.mark.parametrize(
-    "text", [b"[" * 32 + b"]" * 32, b'"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["', b'["\\ud83d\\ude00"]']
+    "text",
+    [b"[" * 32 + b"]" * 32, b'"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["', b'["\\ud83d\\ude00"]'],
 )
 def test_json_at_the_edge_of_what_is_taken_is_read(text: bytes) -> None:
     assert decode(text) is not None

@@ -14,8 +14,8 @@ def read(name: str) -> list[tuple[str, str, str | None]]:
     return [(entry.name, entry.cron, entry.user) for entry in table.entries]
 
 
-def one(text: str, **options: bool) -> Entry:
-    (entry,) = parse(text, "/home/ann/my.tab", **options).entries
+def one(text: str, *, user_field: bool | None = None) -> Entry:
+    (entry,) = parse(text, "/home/ann/my.tab", user_field=user_field).entries
     return entry
 
 
@@ -102,7 +102,8 @@ def test_user_field_where_no_path_tells_is_detected_by_known_users() -> None:
     users = {"root", "ann"}
     assert parse(text, "/x/tab", is_user=users.__contains__).has_user_field
     assert not parse(text, "/x/tab", is_user={"root"}.__contains__).has_user_field
-    assert not parse(text, "/var/spool/cron/crontabs/ann", is_user=users.__contains__).has_user_field
+    spool = "/var/spool/cron/crontabs/ann"
+    assert not parse(text, spool, is_user=users.__contains__).has_user_field
     assert one("1 1 * * * root /opt/x\n", user_field=False).command == "root /opt/x"
 
 
