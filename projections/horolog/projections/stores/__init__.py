@@ -1,0 +1,1 @@
+"""Stores of the projections; each passes `tests/conformance/projections`."""
