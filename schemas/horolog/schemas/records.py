@@ -401,6 +401,11 @@ class Hint(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     pool: str = "default"
     """Pool it waits for."""
 
+    handler: str = ""
+    """Function that its target names: only for workers that have it; empty = another kind of
+    target.
+    """
+
     valid_until_us: int
     """Not to be claimed after this."""
 
@@ -434,6 +439,9 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     pool: str = "default"
     """Pool it waits for."""
+
+    handler: str = ""
+    """Function that its target names; empty = another kind of target."""
 
     make_up: bool = False
     """Made up or backfilled: after fresh ones."""

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Final, Protocol
 
-from horolog.schemas.records import Grant, Hint, LogChunk, RunResult
+from horolog.schemas.records import Grant, LogChunk, RunResult
 from horolog.workers.capture import FLUSH_S, Capture
 from horolog.workers.executors.protocol import Executor, StopSignal
 from horolog.workers.leases import (
@@ -27,7 +27,6 @@ from horolog.workers.leases import (
     Stop,
     Why,
 )
-from horolog.workers.ready import ReadyQueues
 
 IDLE_S: Final = 1.0
 DRAIN_S: Final = 30.0
@@ -37,6 +36,10 @@ class Exchange(Protocol):
     """How an agent reaches its scheduler and its logs. Called from the agent's thread; must not
     block.
     """
+
+    def hints(self, most: int, now_us: int) -> Sequence[Hint]:
+        """Take at most so many hints that are valid at `now_us`."""
+        ...
 
     def report(self, partition: int, report: Report) -> None:
         """Send a report to the owner of a ledger partition."""
@@ -79,8 +82,7 @@ class Agent:
             slots=slots,
             new_claim_id=lambda: secrets.token_urlsafe(16),
         )
-        self._ready = ReadyQueues()
-        self._inbound: deque[Hint | Delivered] = deque()
+        self._inbound: deque[Delivered] = deque()
         self._signals: dict[int, StopSignal] = {}
         self._captures: set[Capture] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -96,15 +98,17 @@ class Agent:
         """Begin to claim."""
         self._thread.start()
 
-    def offer(self, hints: Iterable[Hint]) -> None:
-        """Hints came for this process."""
-        self._inbound.extend(hints)
-        self._wake()
+    def wake(self) -> None:
+        """There may be hints to take."""
+        # One wake-up for all that comes before the agent looks.
+        if not self._wake_armed:
+            self._wake_armed = True
+            self._loop.call_soon_threadsafe(self._awake.set)
 
     def deliver(self, message: Delivered) -> None:
         """A message came to the inbox."""
         self._inbound.append(message)
-        self._wake()
+        self.wake()
 
     def stop(self) -> None:
         """Drain: claim nothing more, let what runs end within the grace, stop and give back the
@@ -118,12 +122,6 @@ class Agent:
     def executing(self) -> int:
         """Runs being executed."""
         return self._leases.executing
-
-    def _wake(self) -> None:
-        # One wake-up for all that comes before the agent looks.
-        if not self._wake_armed:
-            self._wake_armed = True
-            self._loop.call_soon_threadsafe(self._awake.set)
 
     # --- the agent's thread
 
@@ -158,15 +156,11 @@ class Agent:
         booted_us = boot_us()
         inbound = self._inbound
         for _ in range(len(inbound)):
-            item = inbound.popleft()
-            if isinstance(item, Hint):
-                self._ready.offer((item,))
-            else:
-                self._do(self._leases.deliver(item, booted_us, now_us))
+            self._do(self._leases.deliver(inbound.popleft(), booted_us, now_us))
         self._do(self._leases.tick(booted_us))
         free = self._leases.free
-        if free and len(self._ready):
-            self._do(self._leases.claim(self._ready.take(free, now_us), booted_us))
+        if free:
+            self._do(self._leases.claim(self._exchange.hints(free, now_us), booted_us))
 
     async def _sleep(self) -> None:
         next_us = self._leases.next_us()
@@ -226,8 +220,8 @@ class Agent:
             )
         try:
             return await executor.execute(grant, capture, signal)
-        except Exception as error:
-            # The executor boundary: a bug in it fails the attempt and not the worker.
+        except Exception as error:  # noqa: BLE001 - the executor boundary
+            # A bug in an executor fails the attempt and not the worker.
             return Outcome(
                 result=RunResult.FAILED,
                 error=f"the {kind} executor failed: {type(error).__name__}: {error}",

@@ -1,6 +1,6 @@
 """What a handler is given of its run."""
 
-import datetime
+import datetime as dt
 import threading
 from collections.abc import Callable
 
@@ -46,17 +46,17 @@ class Context:
         return self._grant.token
 
     @property
-    def slot(self) -> datetime.datetime | None:
+    def slot(self) -> dt.datetime | None:
         """The slot, aware, in UTC; None for a manual run that names none."""
         slot_us = self._grant.slot_us
         if slot_us is None:
             return None
-        return datetime.datetime.fromtimestamp(slot_us / 1_000_000, datetime.UTC)
+        return dt.datetime.fromtimestamp(slot_us / 1_000_000, dt.UTC)
 
     @property
-    def timeout(self) -> datetime.timedelta:
+    def timeout(self) -> dt.timedelta:
         """How long the attempt may take in all."""
-        return datetime.timedelta(microseconds=self._grant.timeout_us)
+        return dt.timedelta(microseconds=self._grant.timeout_us)
 
     @property
     def payload(self) -> bytes:

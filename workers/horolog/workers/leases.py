@@ -172,7 +172,7 @@ class Leases:
         if isinstance(message, Grant):
             return self._granted(message, boot_us)
         if isinstance(message, ReportAnswered):
-            return self._answered(message, boot_us)
+            return self._answered(message)
         if isinstance(message, ClaimRefused):
             self._refused(message, boot_us, now_us)
             return iter(())
@@ -268,7 +268,7 @@ class Leases:
                 return
         del self._claims[message.claim_id]
 
-    def _answered(self, message: ReportAnswered, boot_us: int) -> Iterator[Order]:
+    def _answered(self, message: ReportAnswered) -> Iterator[Order]:
         run = self._runs.get(message.token)
         if run is None or run.grant.claim_id != message.claim_id:
             return

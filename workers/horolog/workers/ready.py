@@ -5,8 +5,9 @@ any stretch with all tiers waiting the shares hold to within one take, and a tie
 leaves its share to the others at once. A tier that was idle saves nothing up.
 """
 
+import threading
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from horolog.schemas.records import Hint, Tier
@@ -51,4 +52,52 @@ class ReadyQueues:
             self._now = max(self._passes[tier], self._now)
             self._passes[tier] = self._now + self._strides[tier]
             taken.append(hint)
+        return taken
+
+
+Lane = tuple[str, str]
+"""Pool and function (empty for other targets)."""
+
+
+class HintPool:
+    """All hints of a process, by lane, for whoever in it executes or passes them on.
+
+    Any thread may offer and take.
+    """
+
+    def __init__(self) -> None:
+        """Nothing waits, nobody listens."""
+        self._lock = threading.Lock()
+        self._lanes: dict[Lane, ReadyQueues] = {}
+        self._listeners: list[Callable[[], None]] = []
+
+    def listen(self, wake: Callable[[], None]) -> None:
+        """Be told that hints came; the call must not block."""
+        self._listeners.append(wake)
+
+    def offer(self, hints: Iterable[Hint]) -> None:
+        """Keep hints and tell everybody."""
+        with self._lock:
+            for hint in hints:
+                lane = (hint.pool, hint.handler)
+                queues = self._lanes.get(lane)
+                if queues is None:
+                    queues = self._lanes[lane] = ReadyQueues()
+                queues.offer((hint,))
+        for wake in self._listeners:
+            wake()
+
+    def take(self, wants: Callable[[str, str], bool], most: int, now_us: int) -> list[Hint]:
+        """At most so many valid hints of the lanes that are wanted (`wants(pool, function)`).
+        Lanes take turns: the one that gave last comes last the next time.
+        """
+        taken: list[Hint] = []
+        with self._lock:
+            for lane in list(self._lanes):
+                if len(taken) >= most:
+                    break
+                queues = self._lanes[lane]
+                if len(queues) and wants(*lane):
+                    taken += queues.take(most - len(taken), now_us)
+                    self._lanes[lane] = self._lanes.pop(lane)
         return taken

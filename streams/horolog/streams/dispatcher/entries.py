@@ -28,3 +28,12 @@ def turn_of(entry: Entry) -> Turn:
     """Place of a waiting run within its tenant."""
     state = entry.state
     return state.make_up, state.due_us, state.run_id, state.plan
+
+
+QueueKey = tuple[str, str, str]
+"""Pool, function (empty for other targets) and tier: whose workers may take what waits there."""
+
+
+def key_of(state: RunState) -> QueueKey:
+    """The ready queue a run waits in."""
+    return state.pool, state.handler, state.tier.value

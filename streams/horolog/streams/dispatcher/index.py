@@ -31,7 +31,7 @@ from horolog.schemas.records import (
     TenantId,
     TenantSettings,
 )
-from horolog.streams.dispatcher.entries import Entry
+from horolog.streams.dispatcher.entries import Entry, QueueKey, key_of
 from horolog.streams.dispatcher.queues import ReadyQueue, valid_until_us
 from horolog.streams.dispatcher.sources import Source
 from horolog.streams.dispatcher.tenants import Tenant
@@ -72,7 +72,7 @@ class Dispatcher:
         self._sources = [Source(partition) for partition in range(ledger_partitions)]
         self._entries: dict[RunId, Entry] = {}
         self._tenants: dict[TenantId, Tenant] = {}
-        self._queues: dict[tuple[str, str], ReadyQueue] = {}
+        self._queues: dict[QueueKey, ReadyQueue] = {}
         self._later: list[tuple[int, int, Entry]] = []
         """Waiting runs that are not due yet, by when they are."""
         self._tie = 0
@@ -300,6 +300,7 @@ class Dispatcher:
             epoch=self.epoch,
             tier=state.tier,
             pool=state.pool,
+            handler=state.handler,
             valid_until_us=valid_until_us(entry),
         )
 
@@ -350,8 +351,8 @@ class Dispatcher:
             claims_per_s=queue.rate.per_s(now_us),
         )
 
-    def backlog(self) -> dict[tuple[str, str], int]:
-        """Runs that are due and wait, with hints out or not, by pool and tier."""
+    def backlog(self) -> dict[QueueKey, int]:
+        """Runs that are due and wait, with hints out or not, by queue."""
         return {key: queue.waiting() + len(queue.out) for key, queue in self._queues.items()}
 
     def _tenant(self, name: TenantId) -> Tenant:
@@ -361,7 +362,7 @@ class Dispatcher:
         return tenant
 
     def _queue(self, state: RunState) -> ReadyQueue:
-        key = (state.pool, state.tier.value)
+        key = key_of(state)
         queue = self._queues.get(key)
         if queue is None:
             queue = self._queues[key] = ReadyQueue()

@@ -1,7 +1,8 @@
 """A ready queue's side in the dispatcher: whose turn it is, how many hints are out, who is offered
 again.
 
-One `ReadyQueue` stands for a pool and tier. Tenants with work and room in their quota take turns.
+One `ReadyQueue` stands for a pool, function and tier: for one kind of worker that takes from it.
+Tenants with work and room in their quota take turns.
 The window bounds the hints out, so that the backlog stays here, ordered and cancellable: it doubles
 while hints are claimed within 0.5 s and falls to the last second's claims when they are not.
 """
@@ -11,7 +12,7 @@ from collections import deque
 from typing import Final
 
 from horolog.schemas.records import RunId, TenantId
-from horolog.streams.dispatcher.entries import Entry, Turn, turn_of
+from horolog.streams.dispatcher.entries import Entry, Turn, key_of, turn_of
 from horolog.streams.dispatcher.rates import ClaimRate, Trickle
 from horolog.streams.dispatcher.tenants import Tenant
 from horolog.streams.limits import MILLISECOND_US, SECOND_US
@@ -72,7 +73,7 @@ class ReadyQueue:
             if entry is None or not tenant.has_room:
                 self._in_turn.discard(name)
                 if entry is not None:
-                    tenant.parked.add((entry.state.pool, entry.state.tier.value))
+                    tenant.parked.add(key_of(entry.state))
                 continue
             self._turns.append(name)
             if entry.state.make_up and not self._make_up.take(self.rate.per_s(now_us), now_us):

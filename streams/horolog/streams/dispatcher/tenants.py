@@ -3,6 +3,7 @@
 from typing import Final
 
 from horolog.schemas.records import JobId, RunId, TenantId, TenantSettings
+from horolog.streams.dispatcher.entries import QueueKey
 from horolog.streams.limits import MINUTE_US
 
 ASK_KEPT_US: Final = MINUTE_US
@@ -25,7 +26,7 @@ class Tenant:
         """Number of jobs by ledger partition."""
         self.asks: dict[int, dict[JobId, int]] = {}
         """Jobs admitted and not yet in the numbers, by partition, with the time of the answer."""
-        self.parked: set[tuple[str, str]] = set()
+        self.parked: set[QueueKey] = set()
         """Queues in which it has work but no room in its quota."""
 
     @property

@@ -73,7 +73,7 @@ def react(state: PartitionState, events: Iterable[Event]) -> Iterator[Message]:
 def state_of(job: Job | None, run_id: RunId) -> RunState:
     """The present state of a run, as its dispatcher is told."""
     run = None if job is None else job.runs.get(run_id)
-    if run is None:
+    if job is None or run is None:
         return RunState(
             run_id=run_id,
             tenant=tenant_of(run_id),
@@ -95,8 +95,15 @@ def state_of(job: Job | None, run_id: RunId) -> RunState:
         due_us=run.due_us,
         tier=run.tier,
         pool=run.pool,
+        handler=_handler_of(job, run),
         make_up=run.origin in (RunOrigin.CATCH_UP, RunOrigin.BACKFILL),
     )
+
+
+def _handler_of(job: Job, run: Run) -> str:
+    if job.definition is None and not run.version:
+        return ""
+    return job.definition_of(run).target.handler or ""
 
 
 def _dispatch_status(run: Run) -> DispatchStatus:

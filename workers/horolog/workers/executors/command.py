@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import os
 import signal
+from pathlib import Path
 from typing import Final
 
 from horolog.schemas.records import Grant, RunResult
@@ -29,7 +30,7 @@ class CommandExecutor:
 
     def __init__(self, directory: str | None = None) -> None:
         """`directory`: working directory of the programs; None = the user's home, as with cron."""
-        self._directory = directory or os.path.expanduser("~")
+        self._directory = directory or str(Path.home())
 
     async def execute(self, grant: Grant, capture: Capture, stop: StopSignal) -> Outcome:
         """See `Executor`."""

@@ -97,14 +97,14 @@ async def _call_async(
         return _succeeded(await handler(context))
     except asyncio.CancelledError:
         raise
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever user code raises is its failure
         return _failed(error, context)
 
 
 def _call(handler: Handler, context: Context) -> Outcome:
     try:
         return _succeeded(handler(context))
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever user code raises is its failure
         return _failed(error, context)
 
 

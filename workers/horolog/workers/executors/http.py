@@ -2,12 +2,12 @@
 
 No redirect is followed: a login page that answers 200 is no success. The time-out covers the whole
 exchange, so a body that comes a byte a second does not get past it. Every address of the name is
-checked (`egress`) and the checked one is connected to, with the name in Host and TLS. Proxies of the
-environment are not used.
+checked (`egress`) and the checked one is connected to, with the name in Host and TLS. Proxies of
+the environment are not used.
 """
 
 import asyncio
-import datetime
+import datetime as dt
 import socket
 from typing import Final
 
@@ -141,7 +141,7 @@ class HttpExecutor:
 
 def _signature(signer: standardwebhooks.Webhook, grant: Grant) -> dict[str, str]:
     """Standard Webhooks 1.0: HMAC-SHA256 over id, time and body; the ID is the run's."""
-    at = datetime.datetime.now(datetime.UTC)
+    at = dt.datetime.now(dt.UTC)
     text = grant.payload.decode("utf-8", errors="surrogateescape")
     return {
         "webhook-id": grant.run_id,
