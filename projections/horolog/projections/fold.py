@@ -240,13 +240,11 @@ def _run_started(event: RunStarted) -> Iterator[Change]:
 
 
 def token_of(event: RunStarted) -> int:
-    """Number of an attempt in its partition: the token without its generation. Later events name
-    the whole token; both are brought to this form.
-    """
-    return event.seq
+    """Fencing token of the attempt (design, section 1)."""
+    return event.generation * _GENERATION + event.seq
 
 
-_SEQ_MASK: Final = (1 << 40) - 1
+_GENERATION: Final = 1 << 40
 
 
 def _attempt(event: RunSucceeded | AttemptEnded, outcome: str, error: str) -> Upsert:
@@ -256,7 +254,7 @@ def _attempt(event: RunSucceeded | AttemptEnded, outcome: str, error: str) -> Up
         "exit_code": event.exit_code,
         "error": error,
     }
-    return Upsert("attempts", (event.run_id, event.token & _SEQ_MASK), columns, event.at_us)
+    return Upsert("attempts", (event.run_id, event.token), columns, event.at_us)
 
 
 def _run_succeeded(event: RunSucceeded) -> Iterator[Change]:

@@ -46,7 +46,7 @@ INDEX: Final[dict[str, tuple[str, int]]] = {
     "RunRequested": ("events/RunRequested", 0xCEE0853080106EFB),
     "RunRevoked": ("events/RunRevoked", 0x9963B43980C11C8E),
     "RunSkipped": ("events/RunSkipped", 0xA43190FD51DD39C6),
-    "RunStarted": ("events/RunStarted", 0x643C8D1C5383678A),
+    "RunStarted": ("events/RunStarted", 0xEF986A6C07DB4F84),
     "RunSucceeded": ("events/RunSucceeded", 0xA2BFE2FDBC3F29F0),
     "SlotsSkipped": ("events/SlotsSkipped", 0xBA2C0F14F96792DC),
     "TzdataChanged": ("events/TzdataChanged", 0x233A7D7B4AA7C5F1),

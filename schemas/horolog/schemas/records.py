@@ -1944,6 +1944,9 @@ class RunStarted(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     round: int = 0
     """0, and one more for each redrive."""
 
+    generation: int
+    """Generation of the log, for the token."""
+
     worker_id: str
     """The worker."""
 

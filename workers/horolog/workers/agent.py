@@ -9,10 +9,10 @@ import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
-from horolog.schemas.records import Grant, LogChunk, RunResult
+from horolog.schemas.records import Grant, Hint, LogChunk, RunResult
 from horolog.workers.capture import FLUSH_S, Capture
 from horolog.workers.executors.protocol import Executor, StopSignal
 from horolog.workers.leases import (

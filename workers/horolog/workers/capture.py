@@ -62,10 +62,12 @@ class Capture:
             self._passed += len(data)
 
     def close(self) -> None:
-        """The output has ended: pass on the rest and say so."""
+        """The output has ended: pass on the rest and say so. Of nothing, nothing is said."""
         if self._closed:
             return
         self._closed = True
+        if not self._written:
+            return
         self.flush()
         tail = b"".join(self._tail)[-self._half :] if self._tail else b""
         self._tail.clear()

@@ -84,7 +84,7 @@ def claim(state: PartitionState, soft: Soft, report: ClaimRun, now_us: int) -> I
         yield _refused(report, RefusalReason.GONE)
         yield from decide_slots.judge(job, now_us)
     else:
-        yield _started(soft, job, run, report)
+        yield _started(state, soft, job, run, report)
         return
     yield state_of(job, report.run_id)
 
@@ -99,13 +99,14 @@ def _is_too_late(job: Job, run: Run, now_us: int) -> bool:
     return deadline_us is not None and run.is_unstarted_slot and now_us > run.due_us + deadline_us
 
 
-def _started(soft: Soft, job: Job, run: Run, report: ClaimRun) -> Step:
+def _started(state: PartitionState, soft: Soft, job: Job, run: Run, report: ClaimRun) -> Step:
     definition = job.definition_of(run)
     return RunStarted(
         job_id=job.job_id,
         run_id=run.run_id,
         attempt=run.attempt + 1,
         round=run.round,
+        generation=state.generation,
         worker_id=report.worker_id,
         inbox=report.inbox,
         claim_id=report.claim_id,

@@ -1,0 +1,197 @@
+"""One process that is everything: host, projections, workers, on one data directory.
+
+This is the wiring and nothing else: every part is made here, and told about the others here.
+"""
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from horolog.projections.projector import Projector
+from horolog.projections.stores.logs_sqlite import SqliteLogs
+from horolog.projections.stores.sqlite import SqliteHistory
+from horolog.schemas.errors import UNAVAILABLE, Unavailable
+from horolog.schemas.records import Command, Hint, Reply, RunId
+from horolog.streams.dispatcher import Standing
+from horolog.streams.host.clock import SteadyClock, SystemClock
+from horolog.streams.host.embedded import EmbeddedHost
+from horolog.streams.host.tzdata import tzdata_version, zone_rules
+from horolog.streams.log import Batch
+from horolog.streams.log.datadir import DataDir
+from horolog.streams.log.sqlite import SqliteLog
+from horolog.streams.scheduler.messages import WorkerMessage
+from horolog.workers.agent import Agent, wall_us
+from horolog.workers.executors.command import CommandExecutor
+from horolog.workers.executors.handler import Handler, HandlerExecutor
+from horolog.workers.executors.http import HttpExecutor
+from horolog.workers.logs import LogWriter
+from horolog.workers.ready import HintPool
+
+HISTORY_FILE: Final = "history.db"
+LOGS_FILE: Final = "logs.db"
+REPEAT_S: Final = 1.0
+REPLY_WAIT_S: Final = 5.0
+
+
+class Embedded:
+    """Everything of one data directory. Also the `Backend` that the API talks to."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        partitions: int | None,
+        slots: int,
+        handlers: Mapping[str, Handler],
+        webhook_secret: str | None = None,
+    ) -> None:
+        """Open and recover; nothing runs before `start`. Raises Unavailable, Corrupt or
+        InvalidInput, each naming what to do.
+        """
+        self._dir = DataDir(directory)
+        self.log = SqliteLog(directory, partitions=partitions)
+        self.history = SqliteHistory(directory / HISTORY_FILE)
+        self.output = SqliteLogs(directory / LOGS_FILE)
+        self.pool = HintPool()
+        self._replies: dict[str, list[asyncio.Future[Reply]]] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._inboxes: dict[str, Callable[[WorkerMessage], None]] = {}
+        name = f"{socket.gethostname()}:{os.getpid()}"
+        self.host = EmbeddedHost(
+            self.log,
+            SteadyClock(SystemClock()),
+            self,
+            name=name,
+            zones=zone_rules,
+            tzdata=tzdata_version(),
+        )
+        self.projector = Projector(self.log, self.history)
+        self._writer = LogWriter(self.output.append)
+        self._handlers = handlers
+        self._handler_executor = HandlerExecutor(handlers)
+        self._http = HttpExecutor(allow_private=True, secret=webhook_secret)
+        worker_id = f"{name}:agent"
+        self.agent = Agent(
+            _AgentExchange(self.host, self.pool, handlers, self._writer),
+            {
+                "command": CommandExecutor(),
+                "http": self._http,
+                "handler": self._handler_executor,
+            },
+            worker_id=worker_id,
+            slots=slots,
+        )
+        self._inboxes[worker_id] = self.agent.deliver
+        self.pool.listen(self.agent.wake)
+
+    def start(self) -> None:
+        """Begin to decide, project and execute."""
+        self.projector.start()
+        self._writer.start()
+        self.agent.start()
+        self.host.start()
+
+    def stop(self) -> None:
+        """Drain: finish or give back what runs, then commit and close everything."""
+        self.agent.stop()
+        self.host.stop()
+        self.projector.stop()
+        self._writer.stop()
+        self._handler_executor.close()
+        self.log.close()
+        self.history.close()
+        self.output.close()
+        self._dir.release()
+
+    # --- what the host tells (`Listener`), in its thread
+
+    def committed(self, batches: Sequence[Batch]) -> None:
+        """See `Listener`."""
+        self.projector.offer(batches)
+
+    def reply(self, reply: Reply) -> None:
+        """See `Listener`."""
+        loop = self._loop
+        if loop is not None and reply.command_id in self._replies:
+            loop.call_soon_threadsafe(self._resolve, reply)
+
+    def hints(self, hints: Sequence[Hint]) -> None:
+        """See `Listener`."""
+        self.pool.offer(hints)
+
+    def worker(self, message: WorkerMessage) -> None:
+        """See `Listener`."""
+        deliver = self._inboxes.get(message.inbox)
+        if deliver is not None:
+            deliver(message)
+
+    def connect(self, inbox: str, deliver: Callable[[WorkerMessage], None]) -> None:
+        """Let somebody in this process be answered under an inbox; `deliver` must not block."""
+        self._inboxes[inbox] = deliver
+
+    # --- what the API needs (`Backend`)
+
+    async def submit(self, command: Command) -> Reply:
+        """Have a command decided. Repeats it until it is answered; raises Unavailable if it is not
+        within 5 s: it may still be decided, so the same command may be sent again.
+        """
+        loop = self._loop = asyncio.get_running_loop()
+        future: asyncio.Future[Reply] = loop.create_future()
+        waiting = self._replies.setdefault(command.command_id, [])
+        waiting.append(future)
+        try:
+            async with asyncio.timeout(REPLY_WAIT_S):
+                while True:
+                    self.host.submit(command)
+                    done, _ = await asyncio.wait((future,), timeout=REPEAT_S)
+                    if done:
+                        return future.result()
+        except TimeoutError as error:
+            reason = self.host.unavailable
+            detail = "not decided within 5 s; send it again with the same ID"
+            raise reason or Unavailable(UNAVAILABLE, detail) from error
+        finally:
+            waiting.remove(future)
+            if not waiting:
+                self._replies.pop(command.command_id, None)
+
+    def _resolve(self, reply: Reply) -> None:
+        for future in self._replies.get(reply.command_id, ()):
+            if not future.done():
+                future.set_result(reply)
+
+    async def wait_for(self, partition: int, seq: int, timeout_s: float) -> bool:
+        """Wait until the tables have got to a position; False if they have not in time."""
+        if self.projector.position(partition) >= seq:
+            return True
+        return await asyncio.to_thread(self.projector.wait_for, partition, seq, timeout_s)
+
+    def standing(self, run_id: RunId) -> Standing:
+        """Where a run stands with the dispatcher."""
+        return self.host.dispatcher.explain(run_id, wall_us())
+
+
+class _AgentExchange:
+    """What the agent needs of the others (`Exchange`)."""
+
+    def __init__(
+        self,
+        host: EmbeddedHost,
+        pool: HintPool,
+        handlers: Mapping[str, Handler],
+        writer: LogWriter,
+    ) -> None:
+        self._handlers = handlers
+        self._pool = pool
+        self.report = host.report
+        self.log = writer.write
+
+    def hints(self, most: int, now_us: int) -> Sequence[Hint]:
+        """Hints of any pool, but of functions only those that are here."""
+        return self._pool.take(self._can_execute, most, now_us)
+
+    def _can_execute(self, _pool: str, handler: str) -> bool:
+        return not handler or handler in self._handlers
