@@ -83,7 +83,7 @@ class Agent:
             new_claim_id=lambda: secrets.token_urlsafe(16),
         )
         self._inbound: deque[Delivered] = deque()
-        self._signals: dict[int, StopSignal] = {}
+        self._signals: dict[str, StopSignal] = {}
         self._captures: set[Capture] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._wake_armed = False
@@ -184,13 +184,13 @@ class Agent:
 
     def _start(self, grant: Grant) -> None:
         signal = StopSignal()
-        self._signals[grant.token] = signal
+        self._signals[grant.claim_id] = signal
         task = self._loop.create_task(self._execute(grant, signal))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     def _stop(self, order: Stop) -> None:
-        signal = self._signals.get(order.token)
+        signal = self._signals.get(order.claim_id)
         if signal is not None:
             signal.ask(order.why)
 
@@ -203,9 +203,9 @@ class Agent:
         finally:
             timer.cancel()
             self._captures.discard(capture)
-            del self._signals[grant.token]
+            del self._signals[grant.claim_id]
         capture.close()
-        self._do(self._leases.ended(grant.token, outcome, boot_us()))
+        self._do(self._leases.ended(grant.claim_id, outcome, boot_us()))
         self._wake_armed = True
         self._awake.set()
 

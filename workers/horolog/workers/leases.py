@@ -74,9 +74,9 @@ class Start(msgspec.Struct, frozen=True):
 
 
 class Stop(msgspec.Struct, frozen=True):
-    """Order: stop an attempt."""
+    """Order: stop the attempt that was granted for a claim."""
 
-    token: int
+    claim_id: str
     why: Why
 
 
@@ -131,8 +131,9 @@ class Leases:
         self._slots = slots
         self._new_claim_id = new_claim_id
         self._claims: dict[str, _Claim] = {}
-        self._runs: dict[int, _Run] = {}
-        self._executing: set[int] = set()
+        # By claim: a token names an attempt within one ledger partition only.
+        self._runs: dict[str, _Run] = {}
+        self._executing: set[str] = set()
         self._draining = False
 
     @property
@@ -178,19 +179,22 @@ class Leases:
             return iter(())
         return self._told_to_stop(message)
 
-    def ended(self, token: int, outcome: Outcome, boot_us: int) -> Iterator[Order]:
+    def ended(self, claim_id: str, outcome: Outcome, boot_us: int) -> Iterator[Order]:
         """An execution has ended: its slot is free, its result is reported if anybody waits."""
-        self._executing.discard(token)
-        run = self._runs.get(token)
+        self._executing.discard(claim_id)
+        run = self._runs.get(claim_id)
         if run is None:
             return
         if run.stopping is Why.LEASE_LOST:
-            del self._runs[token]
+            del self._runs[claim_id]
             return
         grant = run.grant
         if run.stopping is Why.DRAINED and outcome.result is not RunResult.SUCCEEDED:
             run.completion = ReleaseRun(
-                run_id=grant.run_id, token=token, claim_id=grant.claim_id, inbox=self._inbox
+                run_id=grant.run_id,
+                token=grant.token,
+                claim_id=claim_id,
+                inbox=self._inbox,
             )
         else:
             run.completion = _completion(grant, self._inbox, outcome)
@@ -206,11 +210,11 @@ class Leases:
             elif boot_us >= claim.next_us:
                 claim.next_us = boot_us + REPEAT_US
                 yield Send(claim.hint.partition, claim.report)
-        for token, run in list(self._runs.items()):
+        for claim_id, run in list(self._runs.items()):
             if run.completion is not None:
-                yield from self._repeat(token, run, boot_us)
+                yield from self._repeat(claim_id, run, boot_us)
             elif run.stopping is not Why.LEASE_LOST:
-                yield from self._keep(token, run, boot_us)
+                yield from self._keep(claim_id, run, boot_us)
 
     def next_us(self) -> int | None:
         """Boot time at which `tick` has something to do; None = never."""
@@ -227,11 +231,11 @@ class Leases:
 
     def stop_all(self) -> Iterator[Order]:
         """Stop what still runs, to be given back."""
-        for token in sorted(self._executing):
-            run = self._runs.get(token)
+        for claim_id in sorted(self._executing):
+            run = self._runs.get(claim_id)
             if run is not None and run.stopping is None:
                 run.stopping = Why.DRAINED
-                yield Stop(token, Why.DRAINED)
+                yield Stop(claim_id, Why.DRAINED)
 
     # --- parts
 
@@ -241,7 +245,7 @@ class Leases:
             # A copy of a grant that was taken, or of a claim that was given up.
             return
         run = _Run(grant, claim.first_us, None, claim.first_us + _beat_every_us(grant))
-        self._runs[grant.token] = run
+        self._runs[grant.claim_id] = run
         if self._draining or boot_us - claim.first_us > grant.term_us // 3:
             run.completion = ReleaseRun(
                 run_id=grant.run_id,
@@ -253,7 +257,7 @@ class Leases:
             run.beat_next_us = boot_us + REPEAT_US
             yield Send(grant.partition, run.completion)
             return
-        self._executing.add(grant.token)
+        self._executing.add(grant.claim_id)
         yield Start(grant)
 
     def _refused(self, message: ClaimRefused, boot_us: int, now_us: int) -> None:
@@ -269,15 +273,15 @@ class Leases:
         del self._claims[message.claim_id]
 
     def _answered(self, message: ReportAnswered) -> Iterator[Order]:
-        run = self._runs.get(message.token)
-        if run is None or run.grant.claim_id != message.claim_id:
+        run = self._runs.get(message.claim_id)
+        if run is None or run.grant.token != message.token:
             return
         if message.kind is not ReportKind.HEARTBEAT:
             if run.completion is not None:
-                del self._runs[message.token]
+                del self._runs[message.claim_id]
             return
         if message.verdict is Verdict.STALE:
-            yield from self._lost(message.token, run)
+            yield from self._lost(message.claim_id, run)
             return
         if run.beat_first_us is not None:
             run.held_from_us = run.beat_first_us
@@ -285,29 +289,29 @@ class Leases:
             run.beat_first_us = None
         if message.verdict is Verdict.CANCEL and run.stopping is None:
             run.stopping = Why.CANCELLED
-            yield Stop(message.token, Why.CANCELLED)
+            yield Stop(message.claim_id, Why.CANCELLED)
 
     def _told_to_stop(self, message: StopRun) -> Iterator[Order]:
-        run = self._runs.get(message.token)
+        run = self._runs.get(message.claim_id)
         if run is None:
             return
         if message.reason is StopReason.LEASE_LOST:
-            yield from self._lost(message.token, run)
+            yield from self._lost(message.claim_id, run)
         elif run.stopping is None and run.completion is None:
             run.stopping = Why.CANCELLED
-            yield Stop(message.token, Why.CANCELLED)
+            yield Stop(message.claim_id, Why.CANCELLED)
 
-    def _lost(self, token: int, run: _Run) -> Iterator[Order]:
+    def _lost(self, claim_id: str, run: _Run) -> Iterator[Order]:
         if run.completion is not None:
-            del self._runs[token]
+            del self._runs[claim_id]
         elif run.stopping is not Why.LEASE_LOST:
             run.stopping = Why.LEASE_LOST
-            yield Stop(token, Why.LEASE_LOST)
+            yield Stop(claim_id, Why.LEASE_LOST)
 
-    def _keep(self, token: int, run: _Run, boot_us: int) -> Iterator[Order]:
+    def _keep(self, claim_id: str, run: _Run, boot_us: int) -> Iterator[Order]:
         """Send a heartbeat if it is time, and fence the run if the lease may end."""
         if boot_us >= run.fence_us:
-            yield from self._lost(token, run)
+            yield from self._lost(claim_id, run)
             return
         if boot_us < run.beat_next_us:
             return
@@ -317,13 +321,13 @@ class Leases:
         grant = run.grant
         yield Send(
             grant.partition,
-            Heartbeat(run_id=grant.run_id, token=token, claim_id=grant.claim_id, inbox=self._inbox),
+            Heartbeat(run_id=grant.run_id, token=grant.token, claim_id=claim_id, inbox=self._inbox),
         )
 
-    def _repeat(self, token: int, run: _Run, boot_us: int) -> Iterator[Order]:
+    def _repeat(self, claim_id: str, run: _Run, boot_us: int) -> Iterator[Order]:
         assert run.completion is not None
         if boot_us >= run.report_until_us:
-            del self._runs[token]
+            del self._runs[claim_id]
         elif boot_us >= run.beat_next_us:
             run.beat_next_us = boot_us + REPEAT_US
             yield Send(run.grant.partition, run.completion)
