@@ -1,4 +1,5 @@
-"""Ready queues: hints by tier, drained 70/20/10, with idle share lent on.
+"""Ready queues: hints by tier, drained 70/20/10, with idle share lent on; within a tier tenants take
+turns.
 
 Each take goes to the tier that is furthest behind its share among those that have hints, so over
 any stretch with all tiers waiting the shares hold to within one take, and a tier without hints
@@ -10,9 +11,35 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from horolog.schemas.records import Hint, Tier
+from horolog.schemas.ids import tenant_of
+from horolog.schemas.records import Hint, TenantId, Tier
 
 WEIGHTS: Final[Mapping[Tier, int]] = {Tier.HIGH: 70, Tier.NORMAL: 20, Tier.LOW: 10}
+
+
+class _Turns:
+    """Hints of one tier, by tenant."""
+
+    def __init__(self) -> None:
+        self._by_tenant: dict[TenantId, deque[Hint]] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def put(self, hint: Hint) -> None:
+        self._by_tenant.setdefault(tenant_of(hint.run_id), deque()).append(hint)
+        self._count += 1
+
+    def take(self) -> Hint:
+        """The oldest hint of the tenant whose turn it is; it comes last the next time."""
+        tenant = next(iter(self._by_tenant))
+        hints = self._by_tenant.pop(tenant)
+        hint = hints.popleft()
+        if hints:
+            self._by_tenant[tenant] = hints
+        self._count -= 1
+        return hint
 
 
 class ReadyQueues:
@@ -20,7 +47,7 @@ class ReadyQueues:
 
     def __init__(self, weights: Mapping[Tier, int] = WEIGHTS) -> None:
         """Nothing waits."""
-        self._queues: dict[Tier, deque[Hint]] = {tier: deque() for tier in weights}
+        self._queues: dict[Tier, _Turns] = {tier: _Turns() for tier in weights}
         self._strides = {tier: 1.0 / weight for tier, weight in weights.items()}
         self._passes = dict.fromkeys(weights, 0.0)
         self._now = 0.0
@@ -35,7 +62,7 @@ class ReadyQueues:
             if queue is None:
                 # A tier of a newer release: better late than not at all.
                 queue = self._queues[Tier.LOW]
-            queue.append(hint)
+            queue.put(hint)
 
     def take(self, most: int, now_us: int) -> list[Hint]:
         """At most so many hints that are still valid at `now_us` (microseconds UTC)."""
@@ -45,7 +72,7 @@ class ReadyQueues:
             if not waiting:
                 break
             tier = min(waiting, key=lambda each: max(self._passes[each], self._now))
-            hint = self._queues[tier].popleft()
+            hint = self._queues[tier].take()
             if hint.valid_until_us < now_us:
                 continue
             # Stride scheduling (Waldspurger, Weihl 1995): the lowest pass goes next.

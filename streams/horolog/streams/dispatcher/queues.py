@@ -36,6 +36,8 @@ class ReadyQueue:
         self._tie = 0
         self.out: dict[RunId, Entry] = {}
         """Hints out, oldest offer first."""
+        self._out_of: dict[TenantId, int] = {}
+        """Number of hints out by tenant."""
         self.window = WINDOW_FIRST
         self._fast = 0
         self._cut_us = 0
@@ -62,10 +64,13 @@ class ReadyQueue:
         """
         taken: list[Entry] = []
         passed = 0
-        while self._turns and len(self.out) < self.window and passed < len(self._turns):
+        while self._turns and len(self.out) < 2 * self.window and passed < len(self._turns):
             name = self._turns.popleft()
             tenant = tenants[name]
-            if tenant.is_limited and not known:
+            # A full window holds back those that fill it: whoever has nothing out gets one hint,
+            # so that a small tenant does not wait for the hints of a flood to be worked off.
+            is_full = len(self.out) >= self.window and self._out_of.get(name, 0) > 0
+            if is_full or (tenant.is_limited and not known):
                 self._turns.append(name)
                 passed += 1
                 continue
@@ -102,17 +107,27 @@ class ReadyQueue:
         entry.released = True
         entry.offered_us = now_us
         entry.offers += 1
-        self.out.pop(entry.state.run_id, None)
+        self.withdraw(entry)
         self.out[entry.state.run_id] = entry
+        tenant = entry.state.tenant
+        self._out_of[tenant] = self._out_of.get(tenant, 0) + 1
 
-    def withdraw(self, entry: Entry) -> None:
-        """The hint of a run is no longer out; not because it was claimed."""
-        self.out.pop(entry.state.run_id, None)
+    def withdraw(self, entry: Entry) -> bool:
+        """The hint of a run is no longer out; False: none was."""
+        if self.out.pop(entry.state.run_id, None) is None:
+            return False
+        tenant = entry.state.tenant
+        left = self._out_of[tenant] - 1
+        if left:
+            self._out_of[tenant] = left
+        else:
+            del self._out_of[tenant]
+        return True
 
     def claimed(self, entry: Entry, now_us: int) -> None:
         """A run of this queue was claimed."""
         self.rate.add(now_us)
-        if self.out.pop(entry.state.run_id, None) is None:
+        if not self.withdraw(entry):
             return
         if now_us - entry.offered_us <= FAST_US:
             self._fast += 1
@@ -146,7 +161,7 @@ class ReadyQueue:
         oldest = next(iter(self.out.values()), None)
         if oldest is not None:
             instants.append(now_us + FAST_US)
-        if self._turns and len(self.out) < self.window:
+        if self._turns and len(self.out) < 2 * self.window:
             instants.append(now_us + FAST_US // 10)
         return min(instants, default=None)
 
