@@ -9,11 +9,12 @@ import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol
 
 from horolog.schemas.records import Grant, Hint, LogChunk, RunResult
 from horolog.workers.capture import FLUSH_S, Capture
+from horolog.workers.executors.handler import HandlerExecutor
 from horolog.workers.executors.protocol import Executor, StopSignal
 from horolog.workers.leases import (
     SECOND_US,
@@ -60,6 +61,14 @@ def wall_us() -> int:
     return time.time_ns() // 1_000
 
 
+class _Ended(NamedTuple):
+    """A call that an executor ran outside the agent's event loop has ended."""
+
+    grant: Grant
+    capture: Capture
+    outcome: Outcome
+
+
 class Agent:
     """Claims runs for this process, executes them, keeps their leases, reports their ends."""
 
@@ -82,8 +91,9 @@ class Agent:
             slots=slots,
             new_claim_id=lambda: secrets.token_urlsafe(16),
         )
-        self._inbound: deque[Delivered] = deque()
-        self._signals: dict[str, StopSignal] = {}
+        self._inbound: deque[Delivered | _Ended] = deque()
+        self._stops: dict[str, Callable[[Why], None]] = {}
+        self._timers: dict[str, asyncio.TimerHandle] = {}
         self._captures: set[Capture] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._wake_armed = False
@@ -156,7 +166,11 @@ class Agent:
         booted_us = boot_us()
         inbound = self._inbound
         for _ in range(len(inbound)):
-            self._do(self._leases.deliver(inbound.popleft(), booted_us, now_us))
+            item = inbound.popleft()
+            if isinstance(item, _Ended):
+                self._end(item, booted_us)
+            else:
+                self._do(self._leases.deliver(item, booted_us, now_us))
         self._do(self._leases.tick(booted_us))
         free = self._leases.free
         if free:
@@ -183,31 +197,46 @@ class Agent:
                 self._stop(order)
 
     def _start(self, grant: Grant) -> None:
+        capture = Capture(grant, self._exchange.log)
+        self._captures.add(capture)
+        self._timers[grant.claim_id] = self._loop.call_later(
+            grant.timeout_us / SECOND_US, self._stop, Stop(grant.claim_id, Why.TIMED_OUT)
+        )
+        executor = self._executors.get(kind_of(grant))
+        if isinstance(executor, HandlerExecutor):
+            self._stops[grant.claim_id] = executor.begin(
+                grant,
+                lambda data: self._loop.call_soon_threadsafe(capture.write, data),
+                lambda outcome: self._has_ended(_Ended(grant, capture, outcome)),
+            )
+            return
         signal = StopSignal()
-        self._signals[grant.claim_id] = signal
-        task = self._loop.create_task(self._execute(grant, signal))
+        self._stops[grant.claim_id] = signal.ask
+        task = self._loop.create_task(self._execute(grant, capture, signal))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     def _stop(self, order: Stop) -> None:
-        signal = self._signals.get(order.claim_id)
-        if signal is not None:
-            signal.ask(order.why)
+        ask = self._stops.get(order.claim_id)
+        if ask is not None:
+            ask(order.why)
 
-    async def _execute(self, grant: Grant, signal: StopSignal) -> None:
-        capture = Capture(grant, self._exchange.log)
-        self._captures.add(capture)
-        timer = self._loop.call_later(grant.timeout_us / SECOND_US, signal.ask, Why.TIMED_OUT)
-        try:
-            outcome = await self._outcome(grant, capture, signal)
-        finally:
-            timer.cancel()
-            self._captures.discard(capture)
-            del self._signals[grant.claim_id]
-        capture.close()
-        self._do(self._leases.ended(grant.claim_id, outcome, boot_us()))
-        self._wake_armed = True
-        self._awake.set()
+    def _has_ended(self, ended: _Ended) -> None:
+        """From any thread."""
+        self._inbound.append(ended)
+        self.wake()
+
+    def _end(self, ended: _Ended, booted_us: int) -> None:
+        claim_id = ended.grant.claim_id
+        self._timers.pop(claim_id).cancel()
+        del self._stops[claim_id]
+        self._captures.discard(ended.capture)
+        ended.capture.close()
+        self._do(self._leases.ended(claim_id, ended.outcome, booted_us))
+
+    async def _execute(self, grant: Grant, capture: Capture, signal: StopSignal) -> None:
+        outcome = await self._outcome(grant, capture, signal)
+        self._has_ended(_Ended(grant, capture, outcome))
 
     async def _outcome(self, grant: Grant, capture: Capture, signal: StopSignal) -> Outcome:
         kind = kind_of(grant)

@@ -1,4 +1,4 @@
-"""Ready queues: hints by tier, drained 70/20/10, with idle share lent on; within a tier tenants take
+"""Ready queues: hints by tier, drained 70/20/10, with idle share lent on; in a tier tenants take
 turns.
 
 Each take goes to the tier that is furthest behind its share among those that have hints, so over

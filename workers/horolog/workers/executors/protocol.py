@@ -31,9 +31,15 @@ class StopSignal:
 
     def outcome(self) -> Outcome:
         """How an attempt ends that was stopped before it had a result."""
-        if self.why is Why.TIMED_OUT:
-            return Outcome(result=RunResult.TIMED_OUT, error="the time-out was reached")
-        return Outcome(result=RunResult.CANCELLED, error="stopped on request")
+        assert self.why is not None, "only what was stopped has no result of its own"
+        return stopped(self.why)
+
+
+def stopped(why: Why) -> Outcome:
+    """How an attempt ends that was stopped before it had a result."""
+    if why is Why.TIMED_OUT:
+        return Outcome(result=RunResult.TIMED_OUT, error="the time-out was reached")
+    return Outcome(result=RunResult.CANCELLED, error="stopped on request")
 
 
 class Executor(Protocol):
