@@ -1,355 +1,269 @@
-"""Events to rows: a pure function of the log, without looking at what is stored.
+"""From events to rows in a store: gapless, coalesced, and once.
 
-Every column is set by the event that decides it, so writing a row needs no reading. Bump `VERSION`
-when a row would come out different; the store is then rebuilt.
+Each projection is a pure function of an event and of the little that is known of its partition.
+What several events change in one row is one write. A batch is taken whole or not at all, and one at
+or below the position is left out.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, Protocol
 
-import msgspec
-
-from horolog.projections.rows import Change, Columns, Delete, Upsert, Value
-from horolog.schemas.ids import tenant_of
+from horolog.projections import (
+    attempts,
+    dead_letters,
+    jobs,
+    runs,
+    slots,
+    tenants,
+    versions,
+)
+from horolog.projections.known import RETENTION_US, Known
+from horolog.projections.store import Checkpoint, Origin, Store, positions_of, time_of
+from horolog.projections.tables import Change, Changes
+from horolog.schemas.errors import DATA_DIR_CORRUPT, Corrupt
 from horolog.schemas.records import (
-    AttemptEnded,
+    EVENTS,
     Event,
-    JobCreated,
-    JobDefinition,
-    JobDeleted,
-    JobForgotten,
-    JobId,
-    JobPaused,
-    JobRefused,
-    JobRequested,
-    JobResumed,
-    JobUpdated,
-    RunAdmitted,
     RunCancelled,
-    RunDeadLettered,
     RunDiscarded,
+    RunId,
     RunPlanned,
-    RunQueued,
-    RunRedriven,
     RunRefused,
     RunRequested,
     RunRevoked,
     RunSkipped,
-    RunStarted,
     RunSucceeded,
-    SlotsSkipped,
 )
 
-VERSION: Final = 1
+EXPIRE_EVERY_US: Final = 60_000_000
+EXPIRE_AT_ONCE: Final = 500
 
 
-def fold(events: Iterable[Event]) -> Iterator[Change]:
-    """Rows that the events change, in order."""
-    for event in events:
-        handler = _HANDLERS.get(type(event))
-        if handler is not None:
-            yield from handler(event)
+class Projection(Protocol):
+    """A module that folds events into tables of its own."""
+
+    @property
+    def NAME(self) -> str:  # noqa: N802  # a module's constant
+        """Name, in checkpoints."""
+        ...
+
+    @property
+    def VERSION(self) -> int:  # noqa: N802  # a module's constant
+        """Bumped when a row would come out different."""
+        ...
+
+    @property
+    def READS(self) -> tuple[type[Event], ...]:  # noqa: N802  # a module's constant
+        """Events that change a row; all others give nothing."""
+        ...
+
+    @property
+    def project(self) -> Callable[[Event, Known], Iterable[Change]]:
+        """Changes by one event. Events of a partition come in order."""
+        ...
 
 
-def coalesced(changes: Iterable[Change]) -> list[Change]:
-    """One change a row: what started and finished among these is one write."""
-    rows: dict[tuple[str, tuple[Value, ...]], Change] = {}
-    for change in changes:
-        place = (change.table, change.key)
-        before = rows.get(place)
-        if isinstance(change, Upsert) and isinstance(before, Upsert):
-            before.columns.update(change.columns)
-            rows[place] = Upsert(change.table, change.key, before.columns, change.at_us)
-        else:
-            rows[place] = change
-    return list(rows.values())
+PROJECTIONS: Final[tuple[Projection, ...]] = (
+    runs,
+    attempts,
+    tenants,
+    jobs,
+    versions,
+    slots,
+    dead_letters,
+)
 
 
-def definition_json(definition: JobDefinition) -> str:
-    """A definition as JSON, bytes in base64."""
-    return msgspec.json.encode(definition).decode()
+class Batch(Protocol):
+    """What the log gives; the batch of `horolog.streams.log` is one."""
+
+    @property
+    def partition(self) -> int:
+        """Ledger partition."""
+        ...
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Stamped events, without a gap."""
+        ...
 
 
-def definition_of(text: str) -> JobDefinition:
-    """The definition that `definition_json` was made of."""
-    return msgspec.json.decode(text.encode(), type=JobDefinition)
+class Source(Protocol):
+    """A log, as far as a fold needs it."""
+
+    @property
+    def partitions(self) -> int:
+        """Number of ledger partitions."""
+        ...
+
+    @property
+    def log_id(self) -> str:
+        """Name of the log."""
+        ...
+
+    @property
+    def generation(self) -> int:
+        """Generation of the log."""
+        ...
+
+    def read(self, partition: int, after_seq: int) -> Iterable[Batch]:
+        """Batches with events above `after_seq`, in order. Raises Corrupt."""
+        ...
 
 
-# --- jobs
+_ENDS: Final = frozenset(
+    {RunSucceeded, RunSkipped, RunCancelled, RunRevoked, RunRefused, RunDiscarded}
+)
+_Route = tuple[int, Callable[[Event, Known], Iterable[Change]]]
 
 
-def _job(job_id: JobId, at_us: int, **columns: Value) -> Upsert:
-    return Upsert("jobs", (job_id,), columns, at_us)
+class Fold:
+    """Folds batches into a store, begun where the store ends. Used by one thread."""
+
+    def __init__(
+        self,
+        source: Source,
+        store: Store,
+        *,
+        retention_us: int = RETENTION_US,
+        projections: Sequence[Projection] = PROJECTIONS,
+    ) -> None:
+        """`retention_us`: how long after its end a run is kept. A store that holds what another
+        log, another retention or other versions gave is emptied.
+        """
+        self._store = store
+        self._names = [projection.NAME for projection in projections]
+        self._routes = _routes(projections)
+        store.begin(
+            Origin(
+                log_id=source.log_id,
+                generation=source.generation,
+                retention_us=retention_us,
+                versions=tuple((each.NAME, each.VERSION) for each in projections),
+            )
+        )
+        checkpoints = store.checkpoints()
+        partitions = range(source.partitions)
+        # By partition: how far each projection has folded; they differ only where a projection was
+        # added or begun anew by itself.
+        self._seqs = {
+            partition: [_seq(checkpoints, name, partition) for name in self._names]
+            for partition in partitions
+        }
+        self._positions = {partition: min(seqs) for partition, seqs in self._seqs.items()}
+        self._written = positions_of(checkpoints)
+        self._known = {
+            partition: Known(partition, store.get, retention_us) for partition in partitions
+        }
+        self._now_us = time_of(checkpoints)
+        self._expired_us = 0
+        self._changes = Changes()
+        self._moved: dict[int, int] = {}
+        self.events_pending = 0
+        """Events that are folded and not written."""
+
+    def position(self, partition: int) -> int:
+        """`seq` of the last event that is folded."""
+        return self._positions[partition]
+
+    @property
+    def written(self) -> Mapping[int, int]:
+        """`seq` up to which each partition is in the store."""
+        return self._written
+
+    def follows(self, batch: Batch) -> bool:
+        """Whether nothing is missing before a batch."""
+        return batch.events[0].seq <= self._positions[batch.partition] + 1
+
+    def fold(self, batch: Batch) -> None:
+        """Take a batch. Raises Corrupt if an event before it is missing: stop, keep the log."""
+        partition = batch.partition
+        position = self._positions[partition]
+        seqs = self._seqs[partition]
+        known = self._known[partition]
+        add = self._changes.add
+        # A projection that is ahead of another is left out until the other has caught up.
+        is_even = max(seqs) == position
+        events = _news(batch, position)
+        for event in events:
+            if isinstance(event, RunPlanned):
+                known.begins(event.run_id, event.slot_us)
+            elif isinstance(event, RunRequested):
+                known.begins(event.run_id, event.at_us)
+            for number, project in self._routes[type(event)]:
+                if is_even or seqs[number] < event.seq:
+                    for change in project(event, known):
+                        add(change)
+            if type(event) in _ENDS:
+                known.ends(_run_of(event))
+        if events:
+            self._advance(partition, events[-1])
+            self.events_pending += len(events)
+
+    def _advance(self, partition: int, last: Event) -> None:
+        self._positions[partition] = last.seq
+        self._seqs[partition] = [max(seq, last.seq) for seq in self._seqs[partition]]
+        self._moved[partition] = last.at_us
+        self._now_us = max(self._now_us, last.at_us)
+
+    def write(self) -> None:
+        """Write what is pending. Raises Unavailable: the same is written by the next call."""
+        if self._moved:
+            checkpoints = {
+                (name, partition): Checkpoint(seq, at_us)
+                for partition, at_us in self._moved.items()
+                for name, seq in zip(self._names, self._seqs[partition], strict=True)
+            }
+            self._store.write(self._changes, checkpoints)
+            self._written = {
+                **self._written,
+                **{partition: self._positions[partition] for partition in self._moved},
+            }
+            self._changes = Changes()
+            self._moved = {}
+            self.events_pending = 0
+        self._expire()
+
+    def _expire(self) -> None:
+        """Remove what has ended, some at a time, once a minute of the log's time."""
+        if self._now_us < self._expired_us + EXPIRE_EVERY_US:
+            return
+        if self._store.expire(self._now_us, EXPIRE_AT_ONCE) < EXPIRE_AT_ONCE:
+            self._expired_us = self._now_us
 
 
-def _job_requested(event: JobRequested) -> Iterator[Change]:
-    yield _job(
-        event.job_id,
-        event.at_us,
-        tenant=tenant_of(event.job_id),
-        status="requested",
-        definition=definition_json(event.definition),
-        labels=_labels(event.definition),
-        pool=event.definition.pool,
-        created_us=event.at_us,
-        updated_us=event.at_us,
-        updated_by=event.principal,
-    )
+def _news(batch: Batch, position: int) -> Sequence[Event]:
+    """The events of a batch above a position, of which none may be missing."""
+    events = batch.events
+    if events[0].seq <= position:
+        events = tuple(event for event in events if event.seq > position)
+    for expected, event in enumerate(events, position + 1):
+        if event.seq != expected:
+            raise Corrupt(
+                DATA_DIR_CORRUPT,
+                f"ledger partition {batch.partition}: seq {event.seq} where {expected} was "
+                "expected; the history stops before it",
+            )
+    return events
 
 
-def _job_refused(event: JobRefused) -> Iterator[Change]:
-    yield Delete("jobs", (event.job_id,), event.at_us)
+def _seq(checkpoints: Mapping[tuple[str, int], Checkpoint], name: str, partition: int) -> int:
+    checkpoint = checkpoints.get((name, partition))
+    return 0 if checkpoint is None else checkpoint.seq
 
 
-def _job_created(event: JobCreated) -> Iterator[Change]:
-    yield _job(
-        event.job_id,
-        event.at_us,
-        status="active",
-        version=event.version,
-        paused_until_us=None,
-        pause_reason="",
-    )
-    yield _version(event, "created")
-
-
-def _job_updated(event: JobUpdated) -> Iterator[Change]:
-    yield _job(
-        event.job_id,
-        event.at_us,
-        version=event.version,
-        definition=definition_json(event.definition),
-        labels=_labels(event.definition),
-        pool=event.definition.pool,
-        updated_us=event.at_us,
-        updated_by=event.principal,
-    )
-    yield _version(event, "updated")
-
-
-def _version(event: JobCreated | JobUpdated, change: str) -> Upsert:
-    return Upsert(
-        "versions",
-        (event.job_id, event.version),
-        {
-            "at_us": event.at_us,
-            "principal": event.principal,
-            "change": change,
-            "definition": definition_json(event.definition),
-        },
-        event.at_us,
-    )
-
-
-def _labels(definition: JobDefinition) -> str:
-    """Labels as text that one LIKE finds: `\\nteam=finance\\n`."""
-    pairs = "\n".join(f"{key}={value}" for key, value in sorted(definition.labels.items()))
-    return f"\n{pairs}\n"
-
-
-def _job_paused(event: JobPaused) -> Iterator[Change]:
-    yield _job(
-        event.job_id,
-        event.at_us,
-        status="paused",
-        paused_until_us=event.until_us,
-        pause_reason=event.reason,
-    )
-
-
-def _job_resumed(event: JobResumed) -> Iterator[Change]:
-    yield _job(event.job_id, event.at_us, status="active", paused_until_us=None, pause_reason="")
-
-
-def _job_deleted(event: JobDeleted) -> Iterator[Change]:
-    yield _job(
-        event.job_id,
-        event.at_us,
-        status="deleted",
-        updated_us=event.at_us,
-        updated_by=event.principal,
-    )
-
-
-def _job_forgotten(event: JobForgotten) -> Iterator[Change]:
-    yield Delete("jobs", (event.job_id,), event.at_us)
-
-
-# --- runs
-
-
-def _run(event: Any, status: str, **columns: Value) -> Upsert:
-    return Upsert("runs", (event.run_id,), {"status": status, **columns}, event.at_us)
-
-
-def _new_run(event: RunPlanned | RunRequested, at_us: int, status: str, **columns: Value) -> Upsert:
-    return _run(
+def _run_of(event: Event) -> RunId:
+    assert isinstance(
         event,
-        status,
-        job_id=event.job_id,
-        tenant=tenant_of(event.job_id),
-        at_us=at_us,
-        slot_us=event.slot_us,
-        tier=event.tier.value,
-        pool=event.pool,
-        attempt=0,
-        round=0,
-        **columns,
+        RunSucceeded | RunSkipped | RunCancelled | RunRevoked | RunRefused | RunDiscarded,
     )
+    return event.run_id
 
 
-def _run_planned(event: RunPlanned) -> Iterator[Change]:
-    yield _new_run(event, event.slot_us, "planned", due_us=event.due_us, origin=event.origin.value)
-
-
-def _run_requested(event: RunRequested) -> Iterator[Change]:
-    yield _new_run(event, event.at_us, "pending", due_us=event.at_us, origin="manual")
-
-
-def _run_revoked(event: RunRevoked) -> Iterator[Change]:
-    yield Delete("runs", (event.run_id,), event.at_us)
-
-
-def _run_queued(event: RunQueued | RunAdmitted) -> Iterator[Change]:
-    yield _run(event, "queued")
-
-
-def _run_started(event: RunStarted) -> Iterator[Change]:
-    yield _run(
-        event,
-        "running",
-        attempt=event.attempt,
-        round=event.round,
-        started_us=event.at_us,
-        ended_us=None,
-        worker_id=event.worker_id,
-        retry_at_us=None,
-    )
-    yield Upsert(
-        "attempts",
-        (event.run_id, token_of(event)),
-        {
-            "round": event.round,
-            "attempt": event.attempt,
-            "worker_id": event.worker_id,
-            "started_us": event.at_us,
-            "outcome": "running",
-        },
-        event.at_us,
-    )
-
-
-def token_of(event: RunStarted) -> int:
-    """Fencing token of the attempt (design, section 1)."""
-    return event.generation * _GENERATION + event.seq
-
-
-_GENERATION: Final = 1 << 40
-
-
-def _attempt(event: RunSucceeded | AttemptEnded, outcome: str, error: str) -> Upsert:
-    columns: Columns = {
-        "ended_us": event.at_us,
-        "outcome": outcome,
-        "exit_code": event.exit_code,
-        "error": error,
-    }
-    return Upsert("attempts", (event.run_id, event.token), columns, event.at_us)
-
-
-def _run_succeeded(event: RunSucceeded) -> Iterator[Change]:
-    yield _run(
-        event,
-        "succeeded",
-        ended_us=event.at_us,
-        exit_code=event.exit_code,
-        output=event.output,
-        warning=event.warning,
-        error="",
-        reason="",
-    )
-    yield _attempt(event, "succeeded", "")
-
-
-def _attempt_ended(event: AttemptEnded) -> Iterator[Change]:
-    yield _run(
-        event,
-        "queued",
-        exit_code=event.exit_code,
-        error=event.error,
-        output=event.output,
-        retry_at_us=event.retry_at_us,
-    )
-    yield _attempt(event, event.outcome.value, event.error)
-
-
-def _run_skipped(event: RunSkipped) -> Iterator[Change]:
-    yield _run(
-        event,
-        "skipped",
-        ended_us=event.at_us,
-        reason=event.reason.value,
-        into_run=event.into,
-    )
-
-
-def _run_refused(event: RunRefused) -> Iterator[Change]:
-    yield _run(event, "refused", ended_us=event.at_us, reason=event.detail or event.code)
-
-
-def _run_dead(event: RunDeadLettered) -> Iterator[Change]:
-    yield _run(event, "dead", ended_us=event.at_us, reason=event.reason, retry_at_us=None)
-
-
-def _run_cancelled(event: RunCancelled) -> Iterator[Change]:
-    yield _run(event, "cancelled", ended_us=event.at_us, reason=event.reason)
-
-
-def _run_discarded(event: RunDiscarded) -> Iterator[Change]:
-    yield _run(event, "discarded", ended_us=event.at_us, reason=event.reason)
-
-
-def _run_redriven(event: RunRedriven) -> Iterator[Change]:
-    yield _run(event, "queued", round=event.round, attempt=0, ended_us=None, reason="", error="")
-
-
-def _slots_skipped(event: SlotsSkipped) -> Iterator[Change]:
-    yield Upsert(
-        "skips",
-        (event.job_id, event.to_us, event.after_us),
-        {
-            "slots_count": event.slots_count,
-            "reason": event.reason.value,
-            "into_run": event.into,
-            "at_us": event.at_us,
-        },
-        event.at_us,
-    )
-
-
-# What is not here changes no row: leases, cursors and the log's own events.
-_HANDLERS: Mapping[type[Event], Callable[[Any], Iterator[Change]]] = {
-    JobRequested: _job_requested,
-    JobRefused: _job_refused,
-    JobCreated: _job_created,
-    JobUpdated: _job_updated,
-    JobPaused: _job_paused,
-    JobResumed: _job_resumed,
-    JobDeleted: _job_deleted,
-    JobForgotten: _job_forgotten,
-    RunPlanned: _run_planned,
-    RunRequested: _run_requested,
-    RunRevoked: _run_revoked,
-    RunQueued: _run_queued,
-    RunAdmitted: _run_queued,
-    RunStarted: _run_started,
-    RunSucceeded: _run_succeeded,
-    AttemptEnded: _attempt_ended,
-    RunSkipped: _run_skipped,
-    RunRefused: _run_refused,
-    RunDeadLettered: _run_dead,
-    RunCancelled: _run_cancelled,
-    RunDiscarded: _run_discarded,
-    RunRedriven: _run_redriven,
-    SlotsSkipped: _slots_skipped,
-}
+def _routes(projections: Sequence[Projection]) -> dict[type[Event], tuple[_Route, ...]]:
+    """By type of event, the projections that read it: most events concern few of them."""
+    routes: dict[type[Event], tuple[_Route, ...]] = dict.fromkeys(EVENTS, ())
+    for number, projection in enumerate(projections):
+        for kind in projection.READS:
+            routes[kind] += ((number, projection.project),)
+    return routes

@@ -1,163 +1,236 @@
 """Keeps the tables up with the ledger, in a thread of its own.
 
 The host offers each committed batch; what the projector missed (it was behind, or restarted) it
-reads from the log. Rows and positions are one transaction, and a batch at or below the position is
-left out, so nothing is folded twice.
+reads from the log. It lingers a moment before it writes, so that a run which is planned, started
+and finished meanwhile is one write; whoever waits for a position ends that at once.
 """
 
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
-from horolog.projections.fold import coalesced, fold
-from horolog.projections.rows import Change
-from horolog.schemas.records import Event
+from horolog.projections.fold import Batch, Fold, Source
+from horolog.projections.known import RETENTION_US
+from horolog.projections.rebuild import Progress, follow
+from horolog.projections.store import Beside, Store
+from horolog.schemas.errors import UNAVAILABLE, Unavailable
 
-EVENTS_AT_ONCE: Final = 5_000
-OFFERED_MOST: Final = 2_000
-"""Batches kept in memory; beyond it the projector reads the log instead."""
-IDLE_S: Final = 1.0
-
-
-class Batch(Protocol):
-    """What the log gives; the batch of `horolog.streams.log` is one."""
-
-    @property
-    def partition(self) -> int:
-        """Ledger partition."""
-        ...
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """Stamped events."""
-        ...
-
-
-class Source(Protocol):
-    """Where events are read that were not offered."""
-
-    @property
-    def partitions(self) -> int:
-        """Number of ledger partitions."""
-        ...
-
-    def read(self, partition: int, after_seq: int) -> Iterator[Batch]:
-        """Batches with events above `after_seq`, in order."""
-        ...
-
-
-class Store(Protocol):
-    """Where rows go."""
-
-    def apply(self, changes: Sequence[Change], positions: Mapping[int, int]) -> None:
-        """Write rows and positions together."""
-        ...
-
-    def positions(self) -> Mapping[int, int]:
-        """Position by partition."""
-        ...
+EVENTS_AT_ONCE: Final = 2_000
+"""Folded before a write."""
+EVENTS_OFFERED_MAX: Final = 50_000
+"""Kept in memory; beyond it the projector reads the log instead."""
+LINGER_S: Final = 0.05
+RETRY_S: Final = 0.5
 
 
 class Projector:
-    """Folds batches into a store."""
+    """Folds the batches of a log into a store."""
 
-    def __init__(self, source: Source, store: Store) -> None:
-        """Begins where the store ends."""
+    def __init__(
+        self,
+        source: Source,
+        store: Store,
+        *,
+        retention_us: int = RETENTION_US,
+        linger_s: float = LINGER_S,
+    ) -> None:
+        """Begins where the store ends. `retention_us`: how long after its end a run is kept."""
         self._source = source
         self._store = store
+        self._retention_us = retention_us
+        self._linger_s = linger_s
+        self._fold = self._new_fold()
+        self._changed = threading.Condition()
+        """Guards all below, and tells of each change of it."""
         self._offered: deque[Batch] = deque()
-        self._overflowed = True
-        self._moved = threading.Condition()
-        self._stopping = False
-        self._awake = threading.Event()
+        self._offered_events = 0
+        self._is_behind = True
+        self._is_stopping = False
+        self._has_ended = False
+        self._waiters = 0
+        self._swap: _Swap | None = None
         self._thread = threading.Thread(target=self._run, name="horolog-projector", daemon=True)
+        self.unavailable: Unavailable | None = None
+        """Why nothing is written at present; None: all is well."""
         self.failure: BaseException | None = None
         """What ended the thread, if it did not end by `stop`."""
+        self.on_failure: Callable[[], None] = lambda: None
+        self.on_moved: Callable[[Mapping[int, int]], None] = lambda _: None
+        """Told the positions after each write, in the projector's thread; must not block."""
+
+    # --- called from other threads
 
     def start(self) -> None:
-        """Begin to follow the ledger."""
+        """Begin to follow the log."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Fold what was offered and end."""
-        self._stopping = True
-        self._awake.set()
-        self._thread.join()
+        """Fold what was offered, write it and end."""
+        with self._changed:
+            self._is_stopping = True
+            self._changed.notify_all()
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            self._thread.join()
 
     def offer(self, batches: Sequence[Batch]) -> None:
-        """Batches were committed. From the host's thread; does not block."""
-        if len(self._offered) > OFFERED_MOST:
-            self._overflowed = True
-            self._offered.clear()
-        self._offered.extend(batches)
-        self._awake.set()
+        """Batches were committed. Does not block."""
+        with self._changed:
+            if self._has_ended:
+                return
+            self._offered.extend(batches)
+            self._offered_events += sum(len(batch.events) for batch in batches)
+            if self._offered_events > EVENTS_OFFERED_MAX:
+                self._offered.clear()
+                self._offered_events = 0
+                self._is_behind = True
+            self._changed.notify_all()
+
+    def positions(self) -> Mapping[int, int]:
+        """`seq` up to which each partition is in the tables."""
+        return self._fold.written
 
     def position(self, partition: int) -> int:
         """`seq` up to which a partition is in the tables."""
-        return self._store.positions().get(partition, 0)
+        return self._fold.written.get(partition, 0)
 
     def wait_for(self, partition: int, seq: int, timeout_s: float) -> bool:
-        """Wait until a partition has got to `seq`; False if it has not in time."""
-        with self._moved:
-            return self._moved.wait_for(lambda: self.position(partition) >= seq, timeout_s)
+        """Wait until a partition has got to `seq`; False if it has not in time, or never will."""
+        with self._changed:
+            self._waiters += 1
+            self._changed.notify_all()
+            try:
+                self._changed.wait_for(
+                    lambda: self.position(partition) >= seq or self._has_ended, timeout_s
+                )
+            finally:
+                self._waiters -= 1
+            return self.position(partition) >= seq
+
+    def rebuild(self, progress: Callable[[Progress], None] = lambda _: None) -> None:
+        """Build the tables anew from the log, beside those in use, and swap them in; reads go on.
+        Takes as long as the log is; call it from a thread that may wait. Raises Unavailable or
+        Corrupt; then the old ones stay.
+        """
+        beside = self._store.beside()
+        try:
+            fold = self._new_fold(beside)
+            follow(fold, self._source, progress=progress)
+            swap = _Swap(beside, fold)
+            with self._changed:
+                self._swap = swap
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: swap.is_done or self._has_ended)
+            if swap.failure is not None:
+                raise swap.failure
+            if not swap.is_done:
+                raise Unavailable(UNAVAILABLE, "the projector has stopped; the old tables stay")
+        finally:
+            beside.abandon()
+
+    # --- the projector's thread
+
+    def _new_fold(self, store: Store | None = None) -> Fold:
+        return Fold(self._source, store or self._store, retention_us=self._retention_us)
 
     def _run(self) -> None:
         try:
-            while True:
-                stopping = self._stopping
-                self._awake.clear()
-                self.catch_up()
-                if stopping:
-                    return
-                self._awake.wait(IDLE_S)
+            while self._await_work():
+                self._work()
         except BaseException as failure:
+            # Whatever it is, the tables stay where they are; who waits for more is told so.
             self.failure = failure
             raise
+        finally:
+            with self._changed:
+                self._has_ended = True
+                self._changed.notify_all()
+            if self.failure is not None:
+                self.on_failure()
 
-    def catch_up(self) -> None:
-        """Fold all there is now."""
-        if self._overflowed:
-            self._overflowed = False
-            for partition in range(self._source.partitions):
-                self._read(partition)
-        while self._offered:
-            batches: list[Batch] = []
-            size = 0
-            while self._offered and size < EVENTS_AT_ONCE:
-                batches.append(self._offered.popleft())
-                size += len(batches[-1].events)
-            self._fold(batches)
+    def _await_work(self) -> bool:
+        """Wait until there is something to do, then a little longer. False: to stop, all done."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._has_work() or self._is_stopping)
+            self._changed.wait_for(self._is_urgent, self._linger_s)
+            return self._has_work()
 
-    def _read(self, partition: int) -> None:
-        batches: list[Batch] = []
-        size = 0
-        for batch in self._source.read(partition, self.position(partition)):
-            batches.append(batch)
-            size += len(batch.events)
-            if size >= EVENTS_AT_ONCE:
-                self._fold(batches)
-                batches, size = [], 0
-        self._fold(batches)
+    def _has_work(self) -> bool:
+        return bool(self._is_behind or self._offered or self._swap)
 
-    def _fold(self, batches: Sequence[Batch]) -> None:
-        positions = dict(self._store.positions())
-        events: list[Event] = []
-        for batch in batches:
-            position = positions.get(batch.partition, 0)
-            news = [event for event in batch.events if event.seq > position]
-            if not news:
-                continue
-            if news[0].seq != position + 1:
-                # Something before it was not offered: the log has it.
-                self._overflowed = True
+    def _is_urgent(self) -> bool:
+        return bool(
+            self._is_behind
+            or self._is_stopping
+            or self._swap
+            or self._waiters
+            or self._offered_events >= EVENTS_AT_ONCE
+        )
+
+    def _work(self) -> None:
+        if self._is_behind:
+            with self._changed:
+                self._is_behind = False
+            follow(self._fold, self._source, write=self._write)
+        while self._fold_offered():
+            self._write()
+        if self._swap is not None:
+            self._swap_in(self._swap)
+
+    def _fold_offered(self) -> bool:
+        """Fold some of what was offered. False: there was nothing."""
+        while self._fold.events_pending < EVENTS_AT_ONCE:
+            with self._changed:
+                if not self._offered:
+                    break
+                batch = self._offered.popleft()
+                self._offered_events -= len(batch.events)
+            if self._fold.follows(batch):
+                self._fold.fold(batch)
+            else:
+                # What is missing was not offered; the log has it, or is corrupt.
+                follow(self._fold, self._source, write=self._write)
+        return self._fold.events_pending > 0
+
+    def _write(self) -> None:
+        """Write what is folded, as often as it takes."""
+        while True:
+            try:
+                self._fold.write()
+            except Unavailable as reason:
+                self.unavailable = reason
+                with self._changed:
+                    if self._is_stopping:
+                        raise
+                    self._changed.wait_for(lambda: self._is_stopping, RETRY_S)
+            else:
                 break
-            positions[batch.partition] = news[-1].seq
-            events += news
-        if events:
-            self._store.apply(coalesced(fold(events)), positions)
-            with self._moved:
-                self._moved.notify_all()
-        if self._overflowed:
-            self._offered.clear()
-            self._awake.set()
+        self.unavailable = None
+        self._tell()
+
+    def _tell(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+        self.on_moved(self._fold.written)
+
+    def _swap_in(self, swap: "_Swap") -> None:
+        """No position goes back: what was built beside first catches up with what is in use."""
+        try:
+            follow(swap.fold, self._source)
+            swap.beside.promote()
+            self._fold = self._new_fold()
+        except Unavailable as reason:
+            swap.failure = reason
+        swap.is_done = True
+        self._swap = None
+        self._tell()
+
+
+class _Swap:
+    """Tables that were built beside those in use and are ready to take their place."""
+
+    def __init__(self, beside: Beside, fold: Fold) -> None:
+        self.beside = beside
+        self.fold = fold
+        self.is_done = False
+        self.failure: Unavailable | None = None
