@@ -4,12 +4,14 @@ It owns what needs a tenant's whole view: the concurrency quota, the backlog and
 order of release, and how many hints are out. It keeps no log: when it is lost, the schedulers fill
 the next one. Pure: no I/O, no clock, no randomness.
 
-    RunStates, marks, digests ─► sources (what each ledger partition told, in which order)
-                                    │
-                                 index ─► tenants (quota as a set, limits)
-                                    └──► queues (pool and tier: turns, window, re-offers) ─► hints
+    states, marks, digests ─► sources    what each ledger partition told, and whether all of it
+                                 │
+                               index ─► tenants     who holds the quota, what waits
+                                 ├────► admission   answers by the backlog and job limits
+                                 └────► queues      turns, window, re-offers ─► hints
 """
 
-from horolog.streams.dispatcher.index import Dispatcher, Outgoing, Standing
+from horolog.streams.dispatcher.index import Dispatcher, Incoming, Outgoing
+from horolog.streams.dispatcher.standing import Backlog, Standing, StandingStatus
 
-__all__ = ["Dispatcher", "Outgoing", "Standing"]
+__all__ = ["Backlog", "Dispatcher", "Incoming", "Outgoing", "Standing", "StandingStatus"]

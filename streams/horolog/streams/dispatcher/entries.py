@@ -1,39 +1,79 @@
-"""A run as the dispatcher knows it."""
+"""A run as the dispatcher knows it.
+
+    NEW ──┬─► UNDECIDED ──► REFUSED          asked for: the backlog limit decides
+          │       │
+          ├───────┴──► LATER ──► READY ──► OUT ◄──► RESTING
+          │                                 │
+          └────────────► STARTED ◄──────────┘        and GONE from anywhere
+
+OUT, RESTING and STARTED hold a place of the tenant's quota. A run goes back to LATER or READY when
+it is told to wait with a newer plan: then the hint that is out is worthless.
+"""
+
+import enum
+from typing import Final
 
 import msgspec
 
 from horolog.schemas.records import RunState
 
 
-class Entry(msgspec.Struct, kw_only=True):
-    """An open run: what its scheduler told, and what the dispatcher did with it."""
+class Stage(enum.Enum):
+    """What the dispatcher has done with a run."""
+
+    NEW = "new"
+    UNDECIDED = "undecided"
+    """Asked for; not answered yet."""
+    REFUSED = "refused"
+    """Asked for and refused; the scheduler has not closed it yet."""
+    LATER = "later"
+    READY = "ready"
+    """Due; waits for its turn, the window and the quota."""
+    OUT = "out"
+    """A hint is out and valid."""
+    RESTING = "resting"
+    """A hint is out whose validity has ended while nothing of its lane was claimed. It may still be
+    claimed: a claim can be on its way."""
+    STARTED = "started"
+    GONE = "gone"
+
+
+NEW: Final = Stage.NEW
+UNDECIDED: Final = Stage.UNDECIDED
+REFUSED: Final = Stage.REFUSED
+LATER: Final = Stage.LATER
+READY: Final = Stage.READY
+OUT: Final = Stage.OUT
+RESTING: Final = Stage.RESTING
+STARTED: Final = Stage.STARTED
+GONE: Final = Stage.GONE
+
+WAITS: Final = (LATER, READY, OUT, RESTING)
+"""Stages that count as the tenant's backlog."""
+
+
+class Entry(msgspec.Struct, eq=False, gc=False):
+    """An open run: what its scheduler told, and what the dispatcher did with it.
+
+    Refers to nothing that refers back, so the collector need not see it.
+    """
 
     state: RunState
     partition: int
     """Ledger partition it comes from."""
-    released: bool = False
-    """A hint is out, or was when it was claimed: it counts against the quota."""
+    bucket: int
+    part: int
+    """What it adds to its bucket of the digest."""
+    seen: int
+    """Round of its partition in which it was last told (`Source.round`)."""
+    stage: Stage = Stage.NEW
+    place: int = 0
+    """Changes whenever the run is put into a queue; what has another number there is stale."""
     offered_us: int = 0
+    """When the last hint for this plan was sent."""
     offers: int = 0
     """Hints sent for this plan."""
-    gone: bool = False
-    """No longer the index's; what still points to it is stale."""
 
 
-Turn = tuple[bool, int, str, int]
-"""Order within a tenant: made up after fresh, then by due time, then by ID; last the plan."""
-
-
-def turn_of(entry: Entry) -> Turn:
-    """Place of a waiting run within its tenant."""
-    state = entry.state
-    return state.make_up, state.due_us, state.run_id, state.plan
-
-
-QueueKey = tuple[str, str, str]
-"""Pool, function (empty for other targets) and tier: whose workers may take what waits there."""
-
-
-def key_of(state: RunState) -> QueueKey:
-    """The ready queue a run waits in."""
-    return state.pool, state.handler, state.tier.value
+LaneKey = tuple[str, str]
+"""Pool, and function (empty for other targets): whose workers may take what waits there."""

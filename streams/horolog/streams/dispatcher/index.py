@@ -1,18 +1,14 @@
 """The index itself: states come in, hints and answers go out.
 
 Messages are states of runs, not changes, and carry the stamp of the state they were read from; what
-is older than what was read before is dropped. A tenant's running count is the *set* of runs
-released or started, so nothing is counted or freed twice.
+is older than what was read before is dropped. A run holds a place of its tenant's quota from the
+first hint until its scheduler tells that it has ended or waits with a newer plan. Nothing else
+frees the place, however long it takes and whatever is lost: so any hint that is out may be claimed
+at any time without passing the quota.
 """
 
-import heapq
-from collections.abc import Iterator
-from typing import Final
+from typing import Final, assert_never
 
-import msgspec
-
-from horolog.schemas import errors
-from horolog.schemas.ids import job_of
 from horolog.schemas.records import (
     AdmissionAnswer,
     DigestSent,
@@ -23,17 +19,35 @@ from horolog.schemas.records import (
     InventoryBegan,
     InventoryEnded,
     InventoryWanted,
-    JobAsk,
     RepairWanted,
     RunId,
     RunState,
     RunStates,
     TenantId,
+    TenantJobs,
     TenantSettings,
+    Tier,
 )
-from horolog.streams.dispatcher.entries import Entry, QueueKey, key_of
-from horolog.streams.dispatcher.queues import ReadyQueue, valid_until_us
-from horolog.streams.dispatcher.sources import Source
+from horolog.streams.dispatcher import standing
+from horolog.streams.dispatcher.admission import Admission
+from horolog.streams.dispatcher.digest import part_of
+from horolog.streams.dispatcher.entries import (
+    GONE,
+    LATER,
+    OUT,
+    READY,
+    REFUSED,
+    RESTING,
+    STARTED,
+    UNDECIDED,
+    WAITS,
+    Entry,
+    LaneKey,
+)
+from horolog.streams.dispatcher.later import Later
+from horolog.streams.dispatcher.queues import Lane, Pool, ReadyQueue
+from horolog.streams.dispatcher.sources import COMPLETE, Source
+from horolog.streams.dispatcher.standing import Backlog, Standing
 from horolog.streams.dispatcher.tenants import Tenant
 
 Incoming = (
@@ -41,23 +55,11 @@ Incoming = (
 )
 Outgoing = Hints | AdmissionAnswer | InventoryWanted | RepairWanted
 
-HINTS_AT_ONCE: Final = 10_000
+HINTS_PER_RECORD: Final = 1_000
 
-
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a run stands, for whoever asks why it has not started."""
-
-    status: str
-    """`unknown`, `not_due`, `waiting`, `offered` or `started`."""
-    due_us: int = 0
-    holding: int = 0
-    """Runs of the tenant that are released or started."""
-    quota: int | None = None
-    ahead: int = 0
-    """Runs of the tenant in the same queue that come before it."""
-    offers: int = 0
-    claims_per_s: int = 0
-    """Claims of the last second from its queue; 0: no worker of the pool takes anything."""
+_PENDING: Final = DispatchStatus.PENDING
+_WAITING: Final = DispatchStatus.WAITING
+_CLOSED: Final = DispatchStatus.CLOSED
 
 
 class Dispatcher:
@@ -68,229 +70,349 @@ class Dispatcher:
         self.dispatcher = dispatcher
         self.epoch = epoch
         self.superseded_by: int | None = None
-        """Epoch of a newer dispatcher: this one must stop."""
+        """Epoch of a newer dispatcher: this one does nothing any more."""
         self._sources = [Source(partition) for partition in range(ledger_partitions)]
-        self._entries: dict[RunId, Entry] = {}
         self._tenants: dict[TenantId, Tenant] = {}
-        self._queues: dict[QueueKey, ReadyQueue] = {}
-        self._later: list[tuple[int, int, Entry]] = []
-        """Waiting runs that are not due yet, by when they are."""
-        self._tie = 0
-        self._answers: list[Outgoing] = []
+        self._pools: dict[str, Pool] = {}
+        self._lanes: dict[LaneKey, Lane] = {}
+        self._active: dict[ReadyQueue, None] = {}
+        """Queues in which something waits or is out."""
+        self._later = Later()
+        self._places = 0
+        self._freed: dict[Tenant, None] = {}
+        """Tenants that have lines parked and may have room again."""
+        self._admission = Admission(dispatcher, epoch)
+        self._repairs: list[RepairWanted] = []
+        self._known = False
 
     # --- what comes in
 
     def receive(self, message: Incoming, now_us: int) -> None:
         """Take a message; what it makes possible happens in the next `tick`."""
+        if self.superseded_by is not None:
+            return
+        if isinstance(message, TenantSettings):
+            tenant = self._tenant(message.tenant)
+            tenant.limit(message)
+            self._freed[tenant] = None
+            self._admission.is_new = True
+            return
+        if not 0 <= message.partition < len(self._sources):
+            return
+        source = self._sources[message.partition]
         if isinstance(message, RunStates):
-            self._states(message, now_us)
-        elif isinstance(message, InventoryBegan):
-            self._began(message, now_us)
-        elif isinstance(message, InventoryEnded):
-            if message.epoch == self.epoch:
-                self._sources[message.partition].end(message)
-        elif isinstance(message, DigestSent):
-            self._digest(message)
-        elif isinstance(message, TenantSettings):
-            self._limit(message)
-        elif message.epoch > self.epoch:
-            self.superseded_by = message.epoch
+            if source.takes(message.writer_epoch, message.seq, now_us):
+                self._tell(source, message, now_us)
+        elif message.dispatcher == self.dispatcher:
+            self._mark(source, message, now_us)
 
-    def _states(self, message: RunStates, now_us: int) -> None:
-        source = self._sources[message.partition]
-        if not source.counts(message) or not source.is_news(message.writer_epoch, message.seq):
+    def _mark(
+        self,
+        source: Source,
+        message: InventoryBegan | InventoryEnded | DigestSent | EpochSuperseded,
+        now_us: int,
+    ) -> None:
+        match message:
+            case EpochSuperseded() | InventoryBegan() if message.epoch > self.epoch:
+                self.superseded_by = message.epoch
+            case EpochSuperseded():
+                pass
+            case InventoryBegan():
+                if message.epoch == self.epoch:
+                    source.begin(message, now_us)
+            case InventoryEnded():
+                if message.epoch == self.epoch and source.takes(
+                    message.writer_epoch, message.seq, now_us
+                ):
+                    self._ended(source, message)
+            case DigestSent():
+                if source.takes(message.writer_epoch, message.seq, now_us):
+                    self._compare(source, message)
+            case _:
+                assert_never(message)
+
+    def _ended(self, source: Source, mark: InventoryEnded) -> None:
+        untold = source.end(mark)
+        if untold is None:
             return
-        for numbers in message.tenants:
-            self._tenant(numbers.tenant).count_jobs(message.partition, numbers.jobs_count)
-        for state in message.runs:
-            self._state(source, state, now_us)
-        for ask in message.asks:
-            self._ask(message.partition, ask, now_us)
+        for entry in untold:
+            self._close(source, entry)
+        for tenant in source.jobs.keys() - source.jobs_told:
+            self._count_jobs(source, TenantJobs(tenant=tenant, jobs_count=0))
 
-    def _state(self, source: Source, state: RunState, now_us: int) -> None:
-        entry = self._entries.get(state.run_id)
-        if entry is not None:
-            if entry.state == state and not entry.gone:
-                if state.status is DispatchStatus.PENDING:
-                    self._answer(source.partition, state, None)
-                return
-            self._sources[entry.partition].digest.remove(entry.state)
-        source.digest.add(state)
-        match state.status:
-            case DispatchStatus.STARTED:
-                self._started(source, entry, state, now_us)
-            case DispatchStatus.WAITING:
-                self._waits(source, entry, state)
-            case DispatchStatus.PENDING:
-                self._pending(source, entry, state)
-            case DispatchStatus.CLOSED | DispatchStatus.UNSPECIFIED:
-                if entry is not None:
-                    self._drop(entry)
-
-    def _started(self, source: Source, entry: Entry | None, state: RunState, now_us: int) -> None:
-        if entry is not None:
-            before = entry.state
-            self._queue(before).claimed(entry, now_us)
-            self._drop(entry)
-        self._keep(Entry(state=state, partition=source.partition, released=True))
-        self._tenant(state.tenant).holding.add(state.run_id)
-
-    def _waits(self, source: Source, entry: Entry | None, state: RunState) -> None:
-        if entry is not None:
-            same_plan = entry.released and entry.state.plan == state.plan
-            if same_plan and entry.state.status is not DispatchStatus.STARTED:
-                # Told again while a hint is out: it stays out.
-                entry.state = state
-                return
-            self._drop(entry)
-        self._wait(Entry(state=state, partition=source.partition))
-
-    def _pending(self, source: Source, entry: Entry | None, state: RunState) -> None:
-        tenant = self._tenant(state.tenant)
-        if entry is None and not tenant.admits_run():
-            source.digest.remove(state)
-            refusal = (
-                f"{state.tenant} has {tenant.waiting} waiting runs, "
-                f"{tenant.settings.backlog} are the most"
-            )
-            self._answer(source.partition, state, refusal)
+    def _compare(self, source: Source, digest: DigestSent) -> None:
+        buckets, unknown = source.compare(digest)
+        if source.phase is not COMPLETE:
             return
-        if entry is not None:
-            self._drop(entry)
-        self._wait(Entry(state=state, partition=source.partition))
-        self._answer(source.partition, state, None)
-
-    def _wait(self, entry: Entry) -> None:
-        self._keep(entry)
-        self._tenant(entry.state.tenant).waiting += 1
-        self._tie += 1
-        heapq.heappush(self._later, (entry.state.not_before_us, self._tie, entry))
-
-    def _keep(self, entry: Entry) -> None:
-        self._entries[entry.state.run_id] = entry
-
-    def _drop(self, entry: Entry) -> None:
-        """Forget a run and free what it held."""
-        state = entry.state
-        entry.gone = True
-        del self._entries[state.run_id]
-        tenant = self._tenant(state.tenant)
-        if state.status is not DispatchStatus.STARTED:
-            tenant.waiting -= 1
-            self._queue(state).withdraw(entry)
-        if state.run_id in tenant.holding:
-            tenant.holding.discard(state.run_id)
-            self._unpark(tenant)
-
-    def _unpark(self, tenant: Tenant) -> None:
-        if tenant.parked and tenant.has_room:
-            for key in sorted(tenant.parked):
-                self._queues[key].enter(tenant.name)
-            tenant.parked.clear()
-
-    def _answer(self, partition: int, state: RunState, refusal: str | None) -> None:
-        self._answers.append(
-            AdmissionAnswer(
-                partition=partition,
-                dispatcher=self.dispatcher,
-                epoch=self.epoch,
-                job_id=job_of(state.run_id),
-                run_id=state.run_id,
-                admitted=refusal is None,
-                code="" if refusal is None else errors.BACKLOG_FULL.slug,
-                detail=refusal or "",
-            )
-        )
-
-    def _ask(self, partition: int, ask: JobAsk, now_us: int) -> None:
-        tenant = self._tenant(ask.tenant)
-        admitted = tenant.admits_job(partition, ask.job_id, now_us)
-        self._answers.append(
-            AdmissionAnswer(
-                partition=partition,
-                dispatcher=self.dispatcher,
-                epoch=self.epoch,
-                job_id=ask.job_id,
-                run_id=None,
-                admitted=admitted,
-                code="" if admitted else errors.TOO_MANY_JOBS.slug,
-                detail=""
-                if admitted
-                else f"{ask.tenant} has its {tenant.settings.jobs} jobs, the most",
-            )
-        )
-
-    def _began(self, mark: InventoryBegan, now_us: int) -> None:
-        if mark.epoch != self.epoch:
-            return
-        for entry in [e for e in self._entries.values() if e.partition == mark.partition]:
-            self._drop(entry)
-        source = self._sources[mark.partition]
-        source.begin(mark, now_us)
-        source.is_news(mark.writer_epoch, mark.seq)
-
-    def _digest(self, message: DigestSent) -> None:
-        source = self._sources[message.partition]
-        if not source.complete or not source.is_news(message.writer_epoch, message.seq):
-            return
-        differing = source.digest.differing(message.buckets)
-        if not differing:
-            source.mismatched = False
-        elif source.mismatched:
-            # The repair did not help: something is held that the scheduler does not know.
-            source.ask_again()
-        else:
-            source.mismatched = True
-            self._answers.append(
+        for entry in unknown:
+            self._close(source, entry)
+        if buckets:
+            self._repairs.append(
                 RepairWanted(
-                    partition=message.partition,
+                    partition=source.partition,
                     dispatcher=self.dispatcher,
                     epoch=self.epoch,
-                    buckets=differing,
+                    buckets=buckets,
                 )
             )
+        for run_id, digests in source.pending.items():
+            source.pending[run_id] = digests + 1
+            if digests > 0:
+                self._admission.ask_run(run_id, source.partition)
+        for tenant in list(source.asking):
+            if not self._tenant(tenant).age_promises(source.partition):
+                source.asking.discard(tenant)
 
-    def _limit(self, settings: TenantSettings) -> None:
-        tenant = self._tenant(settings.tenant)
-        tenant.settings = settings
-        self._unpark(tenant)
+    def _tell(self, source: Source, message: RunStates, now_us: int) -> None:
+        source.counted += len(message.runs)
+        for numbers in message.tenants:
+            source.jobs_told.add(numbers.tenant)
+            self._count_jobs(source, numbers)
+        entries = source.entries
+        sums = source.digest.sums
+        for state in message.runs:
+            run_id = state.run_id
+            entry = entries.get(run_id)
+            status = state.status
+            if status is _CLOSED:
+                if entry is not None:
+                    self._close(source, entry)
+                continue
+            if entry is None:
+                bucket, part = part_of(state)
+                sums[bucket] += part
+                entry = Entry(state, source.partition, bucket, part, source.round)
+                entries[run_id] = entry
+            else:
+                entry.seen = source.round
+                if entry.state == state:
+                    if status is _PENDING:
+                        self._admission.ask_run(run_id, source.partition)
+                    continue
+                _, part = part_of(state)
+                sums[entry.bucket] += part - entry.part
+                entry.part = part
+            if status is _PENDING:
+                self._ask(source, entry, state)
+                continue
+            if source.pending:
+                source.pending.pop(run_id, None)
+            if status is _WAITING:
+                self._wait(entry, state, now_us)
+            else:
+                # A status of a newer release: whatever it is, the run is open, so it holds.
+                self._start(entry, state, now_us)
+        for ask in message.asks:
+            self._admission.ask_job(ask, source.partition)
+
+    def _wait(self, entry: Entry, state: RunState, now_us: int) -> None:
+        if entry.stage is OUT or entry.stage is RESTING:
+            before = entry.state
+            if before.plan == state.plan:
+                # The hint that is out is good for it.
+                if _same_place(before, state):
+                    entry.state = state
+                return
+        tenant = self._tenant(state.tenant)
+        self._leave(entry, tenant)
+        entry.state = state
+        self._queue_up(entry, tenant, now_us)
+
+    def _start(self, entry: Entry, state: RunState, now_us: int) -> None:
+        tenant = self._tenant(state.tenant)
+        if entry.stage is OUT or entry.stage is RESTING:
+            self._queue(entry.state).claimed(entry, now_us)
+            tenant.waiting -= 1
+        else:
+            self._leave(entry, tenant)
+            tenant.holding.add(state.run_id)
+        entry.state = state
+        entry.stage = STARTED
+
+    def _ask(self, source: Source, entry: Entry, state: RunState) -> None:
+        if entry.stage in WAITS and entry.state.plan == state.plan:
+            # Admitted before; the answer may have been lost.
+            if _same_place(entry.state, state):
+                entry.state = state
+        else:
+            self._leave(entry, self._tenant(state.tenant))
+            entry.state = state
+            entry.stage = UNDECIDED
+        source.pending[state.run_id] = 0
+        self._admission.ask_run(state.run_id, source.partition)
+
+    def _close(self, source: Source, entry: Entry) -> None:
+        run_id = entry.state.run_id
+        source.digest.sums[entry.bucket] -= entry.part
+        source.pending.pop(run_id, None)
+        del source.entries[run_id]
+        self._leave(entry, self._tenant(entry.state.tenant))
+        entry.stage = GONE
+
+    def _count_jobs(self, source: Source, numbers: TenantJobs) -> None:
+        before = source.jobs.get(numbers.tenant, 0)
+        source.jobs[numbers.tenant] = numbers.jobs_count
+        self._tenant(numbers.tenant).count_jobs(source.partition, before, numbers.jobs_count)
+
+    # --- where a run is
+
+    def _leave(self, entry: Entry, tenant: Tenant) -> None:
+        """Take a run out of where it is, and free what it holds."""
+        stage = entry.stage
+        if stage is STARTED:
+            self._free(entry, tenant)
+        elif stage is LATER:
+            tenant.waiting -= 1
+            self._later.drop()
+        elif stage is READY:
+            tenant.waiting -= 1
+            self._queue(entry.state).drop(entry)
+        elif stage is OUT or stage is RESTING:
+            tenant.waiting -= 1
+            self._queue(entry.state).withdraw(entry)
+            self._free(entry, tenant)
+
+    def _free(self, entry: Entry, tenant: Tenant) -> None:
+        tenant.holding.discard(entry.state.run_id)
+        if tenant.parked:
+            self._freed[tenant] = None
+
+    def _queue_up(self, entry: Entry, tenant: Tenant, now_us: int) -> None:
+        tenant.waiting += 1
+        self._places += 1
+        entry.place = self._places
+        entry.offers = 0
+        if entry.state.not_before_us <= now_us:
+            queue = self._queue(entry.state)
+            queue.put(entry, tenant)
+            self._active[queue] = None
+        else:
+            self._later.put(entry)
+
+    def _tenant(self, name: TenantId) -> Tenant:
+        tenant = self._tenants.get(name)
+        if tenant is None:
+            tenant = self._tenants[name] = Tenant(name)
+        return tenant
+
+    def _queue(self, state: RunState) -> ReadyQueue:
+        key = (state.pool, state.handler)
+        lane = self._lanes.get(key)
+        if lane is None:
+            pool = self._pools.get(state.pool)
+            if pool is None:
+                pool = self._pools[state.pool] = Pool()
+            lane = self._lanes[key] = Lane(key, pool)
+        return lane.queue(state.tier)
 
     # --- what goes out
 
     def tick(self, now_us: int) -> list[Outgoing]:
-        """What to send now: questions, answers, hints."""
+        """What is to be sent now, in order."""
         if self.superseded_by is not None:
             return []
-        out: list[Outgoing] = list(self._questions(now_us))
-        out += self._answers
-        self._answers = []
-        while self._later and self._later[0][0] <= now_us:
-            _, _, entry = heapq.heappop(self._later)
-            if not entry.gone:
-                self._queue(entry.state).put(entry)
-        known = all(source.complete or source.excused for source in self._sources)
-        for queue in self._queues.values():
-            hints = self._hints(queue, known=known, now_us=now_us)
-            if hints:
-                out.append(Hints(hints=hints))
+        out: list[Outgoing] = [
+            InventoryWanted(
+                partition=source.partition, dispatcher=self.dispatcher, epoch=self.epoch
+            )
+            for source in self._sources
+            if source.asks(now_us)
+        ]
+        known = all(source.is_known for source in self._sources)
+        if known and not self._known:
+            self._freed |= {tenant: None for tenant in self._tenants.values() if tenant.parked}
+            self._admission.is_new = True
+        self._known = known
+        if self._admission.is_new:
+            self._decide(now_us)
+        out += self._admission.answers()
+        out += self._repairs
+        self._repairs = []
+        self._fall_due(now_us)
+        for hints in self._release(now_us).values():
+            out += [
+                Hints(hints=tuple(hints[first : first + HINTS_PER_RECORD]))
+                for first in range(0, len(hints), HINTS_PER_RECORD)
+            ]
         return out
 
-    def _questions(self, now_us: int) -> Iterator[InventoryWanted]:
-        for source in self._sources:
-            if source.asks(now_us):
-                yield InventoryWanted(
-                    partition=source.partition, dispatcher=self.dispatcher, epoch=self.epoch
-                )
+    def _decide(self, now_us: int) -> None:
+        """Answer what was asked, as far as the limits in question are known."""
+        admission = self._admission
+        admission.is_new = False
+        for run_id, partition in list(admission.runs.items()):
+            entry = self._sources[partition].entries.get(run_id)
+            if entry is None or entry.state.status is not _PENDING:
+                del admission.runs[run_id]
+                continue
+            tenant = self._tenant(entry.state.tenant)
+            if entry.stage is UNDECIDED or entry.stage is REFUSED:
+                if tenant.backlog_most is not None and not self._known:
+                    continue
+                if tenant.admits_run():
+                    self._queue_up(entry, tenant, now_us)
+                else:
+                    entry.stage = REFUSED
+            del admission.runs[run_id]
+            admission.answer_run(run_id, partition, tenant, admitted=entry.stage is not REFUSED)
+        for job_id, (partition, ask) in list(admission.jobs.items()):
+            tenant = self._tenant(ask.tenant)
+            if tenant.jobs_most is not None and not self._known:
+                continue
+            del admission.jobs[job_id]
+            admitted = tenant.admits_job(job_id, partition)
+            if admitted:
+                self._sources[partition].asking.add(tenant.name)
+            admission.answer_job(ask, partition, tenant, admitted=admitted)
 
-    def _hints(self, queue: ReadyQueue, *, known: bool, now_us: int) -> tuple[Hint, ...]:
-        offered: list[Entry] = []
-        for entry in queue.unclaimed(now_us):
-            queue.offer(entry, now_us)
-            offered.append(entry)
-        offered += queue.take(self._tenants, known=known, now_us=now_us)
-        return tuple(self._hint(entry) for entry in offered)
+    def _fall_due(self, now_us: int) -> None:
+        for entry in self._later.due(now_us):
+            queue = self._queue(entry.state)
+            queue.put(entry, self._tenant(entry.state.tenant))
+            self._active[queue] = None
 
-    def _hint(self, entry: Entry) -> Hint:
+    def _release(self, now_us: int) -> dict[ReadyQueue, list[Hint]]:
+        """Hints to send. A place of a quota that becomes free goes to the tenant's line that was
+        parked longest; what that one cannot use now, to its other lines.
+        """
+        hints: dict[ReadyQueue, list[Hint]] = {}
+        for queue in self._active:
+            again = queue.offer_again(now_us)
+            if again:
+                hints[queue] = [self._hint(entry, valid_us) for entry, valid_us in again]
+        self._wake(everything=False)
+        self._take(hints, now_us)
+        if self._wake(everything=True):
+            self._take(hints, now_us)
+        self._freed.clear()
+        for queue in [queue for queue in self._active if queue.is_idle]:
+            del self._active[queue]
+        return hints
+
+    def _wake(self, *, everything: bool) -> bool:
+        """Let parked lines of tenants that have room take part again."""
+        woken = False
+        for tenant in self._freed:
+            if not tenant.parked or not tenant.has_room(self._known):
+                continue
+            lines = list(tenant.parked.items())
+            if tenant.quota is not None and not everything:
+                lines = lines[: tenant.quota - len(tenant.holding)]
+            for line, queue in lines:
+                del tenant.parked[line]
+                queue.enter(line)
+                self._active[queue] = None
+                woken = True
+        return woken
+
+    def _take(self, hints: dict[ReadyQueue, list[Hint]], now_us: int) -> None:
+        for queue in self._active:
+            taken = queue.take(known=self._known, now_us=now_us)
+            if taken:
+                sent = hints.setdefault(queue, [])
+                sent += [self._hint(entry, queue.offer(entry, now_us)) for entry in taken]
+
+    def _hint(self, entry: Entry, valid_until_us: int) -> Hint:
         state = entry.state
         return Hint(
             run_id=state.run_id,
@@ -301,17 +423,20 @@ class Dispatcher:
             tier=state.tier,
             pool=state.pool,
             handler=state.handler,
-            valid_until_us=valid_until_us(entry),
+            valid_until_us=valid_until_us,
         )
 
     def wake_us(self, now_us: int) -> int | None:
         """When `tick` has something to do without new input; None = never."""
-        instants = [ask for source in self._sources if (ask := source.ask_us()) is not None]
-        if self._answers:
-            instants.append(now_us)
-        if self._later:
-            instants.append(self._later[0][0])
-        for queue in self._queues.values():
+        if self.superseded_by is not None:
+            return None
+        if self._admission.is_new or self._repairs or self._freed:
+            return now_us
+        instants = [ask_us for source in self._sources if (ask_us := source.wake_us()) is not None]
+        next_us = self._later.next_us()
+        if next_us is not None:
+            instants.append(next_us)
+        for queue in self._active:
             wake_us = queue.wake_us(now_us)
             if wake_us is not None:
                 instants.append(wake_us)
@@ -320,50 +445,48 @@ class Dispatcher:
     # --- for operators
 
     def excuse(self, partition: int) -> None:
-        """Let the runs of a silent partition count as none until it answers."""
+        """Let what a silent partition has not told count as none until it answers. Its runs may
+        then pass a quota, if it was not silent but cut off.
+        """
         self._sources[partition].excused = True
 
     def silent(self, now_us: int) -> list[int]:
-        """Partitions asked for 30 s without an answer."""
+        """Partitions that were asked for all their runs and have said nothing usable for 30 s."""
         return [source.partition for source in self._sources if source.is_silent(now_us)]
 
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """Partitions for which tenants with limits wait."""
+        return tuple(source.partition for source in self._sources if not source.is_known)
+
     def explain(self, run_id: RunId, now_us: int) -> Standing:
-        """Where a run stands."""
-        entry = self._entries.get(run_id)
-        if entry is None:
-            return Standing(status="unknown")
-        state = entry.state
-        tenant = self._tenant(state.tenant)
-        queue = self._queue(state)
-        if state.status is DispatchStatus.STARTED:
-            status = "started"
-        elif entry.released:
-            status = "offered"
-        else:
-            status = "not_due" if state.not_before_us > now_us else "waiting"
-        return Standing(
-            status=status,
-            due_us=state.not_before_us,
-            holding=len(tenant.holding),
-            quota=tenant.settings.concurrency,
-            ahead=queue.ahead_of(entry),
-            offers=entry.offers,
-            claims_per_s=queue.rate.per_s(now_us),
-        )
+        """Where a run stands. Changes nothing; may be called from another thread."""
+        for source in self._sources:
+            entry = source.entries.get(run_id)
+            if entry is not None:
+                state = entry.state
+                lane = self._lanes.get((state.pool, state.handler)) or Lane(
+                    (state.pool, state.handler), Pool()
+                )
+                tenant = self._tenants.get(state.tenant) or Tenant(state.tenant)
+                return standing.standing_of(entry, tenant, lane, self.missing, now_us)
+        return standing.UNKNOWN
 
-    def backlog(self) -> dict[QueueKey, int]:
-        """Runs that are due and wait, with hints out or not, by queue."""
-        return {key: queue.waiting() + len(queue.out) for key, queue in self._queues.items()}
+    def backlog(self) -> dict[tuple[str, Tier], Backlog]:
+        """What is due and not started, by pool and tier. Cost: one pass over what waits."""
+        found: dict[tuple[str, Tier], Backlog] = {}
+        for (pool, _), lane in list(self._lanes.items()):
+            for queue in lane.queues:
+                key = pool, queue.tier
+                found[key] = found.get(key, Backlog()).with_queue(queue)
+        return found
 
-    def _tenant(self, name: TenantId) -> Tenant:
-        tenant = self._tenants.get(name)
-        if tenant is None:
-            tenant = self._tenants[name] = Tenant(name)
-        return tenant
 
-    def _queue(self, state: RunState) -> ReadyQueue:
-        key = key_of(state)
-        queue = self._queues.get(key)
-        if queue is None:
-            queue = self._queues[key] = ReadyQueue()
-        return queue
+def _same_place(one: RunState, other: RunState) -> bool:
+    """Whether two states of a run wait in the same queue, in the same way."""
+    return (
+        one.pool == other.pool
+        and one.handler == other.handler
+        and one.tier is other.tier
+        and one.make_up is other.make_up
+    )
