@@ -1,7 +1,9 @@
-"""The SQLite log on real files: locks, damage, full disks, copies, other releases."""
+"""The SQLite log on real files: locks, other releases, the end of its process, full disks."""
 
+import contextlib
 import os
-import shutil
+import random
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -11,25 +13,16 @@ from pathlib import Path
 import pytest
 
 from horolog.schemas import errors
-from horolog.schemas.errors import Corrupt, InvalidInput, Unavailable
+from horolog.schemas.errors import Corrupt, Fenced, InvalidInput, Unavailable
 from horolog.streams.log.datadir import DataDir
 from horolog.streams.log.sqlite import FILE, SqliteLog
-from tests.conformance.log.test_log import batch
+from tests.conformance.log.test_log import runs, seqs
+from tests.integration.log.files import damage, filled, firsts, read_all
+
+MIB = 1024 * 1024
 
 
-def filled(folder: Path, batches: int = 20) -> SqliteLog:
-    """A log with some batches in its first partition."""
-    folder.mkdir(exist_ok=True)
-    log = SqliteLog(folder, partitions=2)
-    for number in range(batches):
-        log.append([batch(1 + 4 * number, 3)])
-    return log
-
-
-def read_all(folder: Path) -> list[int]:
-    """First `seq` of each batch that can be read."""
-    log = SqliteLog(folder, readonly=True)
-    return [read.first_seq for read in log.read(0, 0)]
+# --- one process
 
 
 def test_second_process_on_the_same_data_is_refused_with_the_pid_of_the_first(
@@ -50,6 +43,7 @@ def test_second_process_on_the_same_data_is_refused_with_the_pid_of_the_first(
     )
     assert errors.DATA_DIR_LOCKED.number in found.stdout
     assert f"process {os.getpid()}" in found.stdout
+    assert str(tmp_path) in found.stdout
     held.release()
     DataDir(tmp_path).release()
 
@@ -61,114 +55,231 @@ def test_data_directory_that_is_a_file_is_refused_with_what_to_do(tmp_path: Path
         DataDir(place)
 
 
+def test_writer_that_got_round_the_lock_fences_the_other(tmp_path: Path) -> None:
+    log, ledger = filled(tmp_path)
+    other = SqliteLog(tmp_path)
+    made = ledger.batch()
+    other.append([made])
+    with pytest.raises(Fenced, match="another process has written"):
+        log.append([made])
+    assert len(read_all(tmp_path)) == 21
+
+
+def test_writer_in_another_process_is_seen_by_a_reader_as_a_prefix(tmp_path: Path) -> None:
+    log, ledger = filled(tmp_path)
+    reader = SqliteLog(tmp_path, readonly=True)
+    log.append([ledger.batch()])
+    assert reader.last_seq(0) == 79
+    assert seqs(reader) == list(range(1, 81))
+    with pytest.raises(AssertionError, match="opened to be read"):
+        reader.append([ledger.batch()])
+
+
+def test_lock_of_another_program_is_unavailable_and_the_same_batch_passes_later(
+    tmp_path: Path,
+) -> None:
+    log, ledger = filled(tmp_path)
+    own = log._own  # pyright: ignore[reportPrivateUsage] - the test must not wait 5 s
+    own.execute("PRAGMA busy_timeout = 1")
+    made = ledger.batch()
+    with contextlib.closing(sqlite3.connect(tmp_path / FILE)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(Unavailable, match="locked; nothing was written"):
+            log.append([made])
+    log.append([made])
+    assert log.last_seq(0) == 80
+
+
+# --- opening
+
+
 def test_log_is_opened_again_with_all_it_had(tmp_path: Path) -> None:
-    filled(tmp_path).close()
+    log, ledger = filled(tmp_path)
+    log_id = log.log_id
+    log.close()
     log = SqliteLog(tmp_path)
-    assert (log.partitions, log.last_seq(0)) == (2, 80)
-    log.append([batch(81)])
-    assert log.last_seq(0) == 82
+    assert (log.partitions, log.log_id, log.generation) == (2, log_id, 1)
+    assert log.last_seq(0) == 79
+    log.append([ledger.batch()])
+    assert seqs(log) == list(range(1, 81))
 
 
 def test_another_number_of_partitions_is_refused(tmp_path: Path) -> None:
-    filled(tmp_path).close()
+    filled(tmp_path)[0].close()
     with pytest.raises(InvalidInput, match="was made with 2"):
         SqliteLog(tmp_path, partitions=4)
 
 
+@pytest.mark.parametrize("number", [-1, 65])
+def test_impossible_number_of_partitions_is_refused(tmp_path: Path, number: int) -> None:
+    with pytest.raises(InvalidInput, match="from 1 to 64"):
+        SqliteLog(tmp_path, partitions=number)
+
+
 def test_log_of_a_newer_release_is_refused(tmp_path: Path) -> None:
-    log = filled(tmp_path)
-    log.close()
-    with sqlite3.connect(tmp_path / FILE) as file:
-        file.execute("UPDATE meta SET value = '99' WHERE key = 'format'")
-    with pytest.raises(Corrupt, match="format 99"):
+    filled(tmp_path)[0].close()
+    damage(tmp_path, "UPDATE meta SET value = '99' WHERE key = 'format'")
+    with pytest.raises(Corrupt, match="format 99, this release reads up to 1") as refused:
+        SqliteLog(tmp_path)
+    assert refused.value.error is errors.NEWER_FORMAT
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE meta SET value = 'other' WHERE key = 'log_id'",
+        "UPDATE meta SET value = '0' WHERE key = 'generation'",
+        "UPDATE meta SET value = 'two' WHERE key = 'partitions'",
+        "DELETE FROM meta WHERE key = 'log_id'",
+        "DROP TABLE meta",
+        "DROP TABLE heads",
+    ],
+)
+def test_log_that_does_not_agree_with_its_first_records_is_refused(
+    tmp_path: Path, statement: str
+) -> None:
+    filled(tmp_path)[0].close()
+    damage(tmp_path, statement)
+    with pytest.raises(Corrupt):
         SqliteLog(tmp_path)
 
 
-def test_file_that_is_no_log_is_refused(tmp_path: Path) -> None:
+def test_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     (tmp_path / FILE).write_bytes(b"no database at all, but long enough to look at" * 100)
     with pytest.raises(Corrupt):
         SqliteLog(tmp_path)
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        "UPDATE batches SET data = zeroblob(length(data)) WHERE last_seq = 40",
-        "UPDATE batches SET crc = crc + 1 WHERE last_seq = 40",
-        "DELETE FROM batches WHERE last_seq = 40",
-        "UPDATE batches SET data = substr(data, 1, length(data) - 9) WHERE last_seq = 40",
-    ],
-)
-def test_damaged_row_is_never_read_over(tmp_path: Path, damage: str) -> None:
-    filled(tmp_path).close()
-    with sqlite3.connect(tmp_path / FILE) as file:
-        file.execute(damage)
-    seen: list[int] = []
-    with pytest.raises(Corrupt):
-        seen.extend(read_before_fault(tmp_path))
-    log = SqliteLog(tmp_path, readonly=True)
-    good: list[int] = []
-    with pytest.raises(Corrupt):
-        for read in log.read(0, 0):
-            good.append(read.first_seq)  # noqa: PERF402 - what came before the fault counts
-    assert good == [1 + 4 * number for number in range(9)]
+def test_database_of_something_else_is_refused_and_left_alone(tmp_path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(tmp_path / FILE)) as other:
+        other.execute("CREATE TABLE accounts (id INTEGER)")
+    with pytest.raises(Corrupt, match="does not say which log it is"):
+        SqliteLog(tmp_path)
+    with contextlib.closing(sqlite3.connect(tmp_path / FILE)) as other:
+        assert other.execute("SELECT name FROM sqlite_master").fetchall() == [("accounts",)]
 
 
-def read_before_fault(folder: Path) -> Iterator[int]:
-    """Batches up to the fault, which is raised."""
-    yield from read_all(folder)
+def test_directory_without_a_log_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match=r"holds no ledger\.db"):
+        SqliteLog(tmp_path, readonly=True)
 
 
-def test_copy_without_its_wal_is_a_prefix_and_never_has_a_gap(tmp_path: Path) -> None:
-    log = filled(tmp_path / "a")
-    (tmp_path / "b").mkdir()
-    shutil.copy(tmp_path / "a" / FILE, tmp_path / "b" / FILE)
+def test_first_start_that_was_killed_before_its_commit_begins_anew(tmp_path: Path) -> None:
+    (tmp_path / FILE).touch()
+    assert SqliteLog(tmp_path).generation == 1
+
+
+# --- the end of a process (F19)
+
+VICTIM = """
+import sys
+from pathlib import Path
+from horolog.streams.log.sqlite import SqliteLog
+from tests.builders.events import Ledger
+from tests.conformance.log.test_log import ledger_of
+log = SqliteLog(Path(sys.argv[1]), partitions=1)
+last = None
+for last in log.read(0, 0):
+    pass
+ledger = ledger_of(log)
+if last is not None:
+    end = last.events[-1]
+    ledger.seq, ledger.epoch, ledger.at_us = end.seq, end.writer_epoch, end.at_us
+log.append([ledger.take_over()])
+while True:
+    log.append([ledger.batch()])
+    print(ledger.seq, flush=True)
+"""
+
+
+def test_killed_writer_loses_nothing_it_had_acknowledged(tmp_path: Path) -> None:
+    chance = random.Random(19)
+    root = Path(__file__).parents[3]
+    for _ in range(8):
+        with subprocess.Popen(
+            [sys.executable, "-P", "-c", VICTIM, str(tmp_path)],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(root)},
+        ) as victim:
+            assert victim.stdout is not None
+            acknowledged = 0
+            for _ in range(chance.randrange(1, 120)):
+                acknowledged = int(victim.stdout.readline())
+            victim.send_signal(signal.SIGKILL)
+            acknowledged = max([acknowledged, *map(int, victim.stdout.read().split("\n")[:-1])])
+        log = SqliteLog(tmp_path)
+        found = seqs(log)
+        assert found == list(range(1, log.last_seq(0) + 1))
+        assert log.last_seq(0) >= acknowledged
+        log.close()
+
+
+# --- a full disk (F18)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 8 MiB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={8 * MIB}", "tmpfs", str(place)],
+        capture_output=True,
+        check=False,
+    )
+    if mounted.returncode:
+        pytest.skip("mounting is not permitted here")
+    yield place
+    subprocess.run(["umount", str(place)], check=True)
+
+
+def test_disk_that_fills_up_again_and_again_loses_nothing_and_goes_on(small_disk: Path) -> None:
+    log, ledger = filled(small_disk)
+    own = log._own  # pyright: ignore[reportPrivateUsage] - its WAL must not fill the disk
+    ballast = small_disk / "ballast"
+    for _ in range(50):
+        with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as file:
+            # A write that found room for a part of it only is followed by one that finds none.
+            while True:
+                file.write(bytes(16 * 4096))
+        made = ledger.batch(*runs(400))
+        before = log.last_seq(0)
+        with pytest.raises(Unavailable) as refused:
+            log.append([made])
+        assert refused.value.error is errors.DISK_FULL
+        assert log.last_seq(0) == before
+        ballast.unlink()
+        log.append([made])
+        # The log itself must not fill the disk over the rounds.
+        own.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     log.close()
-    try:
-        firsts = read_all(tmp_path / "b")
-    except Corrupt:
-        firsts = []
-    assert firsts == [1 + 4 * number for number in range(len(firsts))]
+    reader = SqliteLog(small_disk, readonly=True)
+    assert seqs(reader) == list(range(1, ledger.seq + 1))
+    reader.close()
 
 
-@pytest.mark.parametrize("cut", range(8))
-def test_cut_file_is_refused_or_read_to_a_prefix(tmp_path: Path, cut: int) -> None:
-    log = filled(tmp_path, 200)
-    log._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # noqa: SLF001 - all in one file
-    log.close()
-    place = tmp_path / FILE
-    whole = place.read_bytes()
-    place.write_bytes(whole[: len(whole) * (cut + 1) // 9])
-    try:
-        firsts = read_all(tmp_path)
-    except (Corrupt, Unavailable):
-        return
-    assert firsts == [1 + 4 * number for number in range(len(firsts))]
-
-
-def test_full_disk_writes_nothing_says_so_and_goes_on_when_there_is_room(tmp_path: Path) -> None:
-    log = filled(tmp_path)
-    writer = log._writer  # noqa: SLF001 - the limit stands for a full disk
-    (pages,) = writer.execute("PRAGMA page_count").fetchone()
-    writer.execute(f"PRAGMA max_page_count = {pages}")
-    large = batch(81, 2_000)
+def test_file_that_may_not_grow_writes_nothing_and_goes_on_when_there_is_room(
+    tmp_path: Path,
+) -> None:
+    log, ledger = filled(tmp_path)
+    own = log._own  # pyright: ignore[reportPrivateUsage] - the limit stands for a full disk
+    (pages,) = own.execute("PRAGMA page_count").fetchone()
+    own.execute(f"PRAGMA max_page_count = {pages}")
+    large = ledger.batch(*runs(2_000))
     with pytest.raises(Unavailable) as refused:
         log.append([large])
     assert refused.value.error is errors.DISK_FULL
-    assert log.last_seq(0) == 80
-    writer.execute("PRAGMA max_page_count = 1000000")
+    assert log.last_seq(0) == 79
+    own.execute("PRAGMA max_page_count = 1000000")
     log.append([large])
     assert len(read_all(tmp_path)) == 21
 
 
-def test_backup_of_a_log_that_is_written_is_whole_and_gets_a_generation_of_its_own(
-    tmp_path: Path,
-) -> None:
-    log = filled(tmp_path / "a")
-    log.backup(tmp_path / "b")
-    log.append([batch(81)])
-    copy = SqliteLog(tmp_path / "b")
-    assert copy.last_seq(0) == 80
-    assert copy.new_generation() == log.generation + 1
-    copy.close()
-    assert SqliteLog(tmp_path / "b").generation == log.generation + 1
+def test_directory_that_may_not_be_written_is_refused_or_read(small_disk: Path) -> None:
+    filled(small_disk)[0].close()
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    assert read_all(small_disk) == firsts(20)
+    with pytest.raises(Unavailable) as refused:
+        SqliteLog(small_disk)
+    assert refused.value.error is errors.DATA_DIR_UNUSABLE

@@ -55,25 +55,29 @@ class Log(Protocol):
         ...
 
     def append(self, batches: Sequence[Batch]) -> None:
-        """Write each batch whole, in order.
+        """Write each batch whole, in order, with its snapshots.
 
         Raises Unavailable if nothing was written (the same batches may be given again), Fenced if
-        another process owns the log, Corrupt if a batch does not follow what is there.
+        another owner has the log or nobody can know whether it was written (take over anew: the
+        ledger's tail says), Corrupt if a batch does not follow what is there.
         """
         ...
 
     def last_seq(self, partition: int) -> int:
-        """`seq` of the last event; 0 = none."""
+        """`seq` of the last event; 0 = none. Of a log opened to be read: as it was then, of one
+        instant over all partitions.
+        """
         ...
 
     def read(self, partition: int, after_seq: int) -> Iterator[Batch]:
         """Batches that hold events above `after_seq`, in order and checked, without snapshots; the
-        first one without the events up to there. Raises Corrupt at the first fault.
+        first one without the events up to there. Those appended meanwhile may be among them.
+        Raises Corrupt at the first fault, after all that comes before it.
         """
         ...
 
     def snapshots(self, partition: int) -> Iterator[tuple[str, SnapshotRecord]]:
-        """The snapshot records of a partition, by key."""
+        """The snapshot records of a partition, by key; of one instant."""
         ...
 
     def close(self) -> None:

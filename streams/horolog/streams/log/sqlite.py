@@ -1,63 +1,77 @@
 """The embedded log: one SQLite file, WAL, `synchronous=FULL`, a row a batch.
 
-A row holds the events of a batch one after another, each in single-object encoding behind its
-length, and a checksum over them that is chained over the row before: a file that was torn, cut,
-edited or copied without its WAL ends at a whole batch or is refused, and never has a gap. The
-snapshots are written in the same transaction as the batch they came with.
+A file that was torn, cut, edited or copied without its WAL ends at a whole batch or is refused, and
+never has a gap (`rows`). The snapshots are written in the same transaction as the batch they came
+with, and so is the head of each partition: where it ends, with its checksum.
 
 The writer's connection is the host thread's; readers open their own, so any thread may read, and
 another process too (`readonly`), each seeing what is committed.
 """
 
 import contextlib
+import os
 import secrets
 import sqlite3
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, cast
+from typing import Final, NamedTuple
 
-from horolog.schemas.codec import Malformed
 from horolog.schemas.errors import (
     DATA_DIR_CORRUPT,
     DATA_DIR_UNUSABLE,
     DISK_FULL,
+    FENCED,
     INVALID_SETTING,
     NEWER_FORMAT,
     UNAVAILABLE,
     Corrupt,
+    Fenced,
     InvalidInput,
     Unavailable,
 )
-from horolog.schemas.framing import decode_any, encode_framed
-from horolog.schemas.records import Event
-from horolog.streams.log.check import SequenceCheck
+from horolog.schemas.framing import encode_framed
+from horolog.schemas.records import (
+    JobSnapshot,
+    KeysSnapshot,
+    PartitionSnapshot,
+    RunSnapshot,
+)
+from horolog.streams.log.check import BrokenSequence, SequenceCheck, check_created
+from horolog.streams.log.generation import next_generation
 from horolog.streams.log.protocol import Batch, SnapshotRecord
+from horolog.streams.log.rows import chain_begin, chained, decoded, pack, snapshot_sum, unpack
+from horolog.streams.log.tables import FORMAT, META, TABLES
 
 FILE: Final = "ledger.db"
-FORMAT: Final = 1
 PARTITIONS_DEFAULT: Final = 2
 PARTITIONS_MAX: Final = 64
 ROWS_AT_ONCE: Final = 64
-_LENGTH_BYTES: Final = 4
+BYTES_AT_ONCE: Final = 4 * 1024 * 1024
+_READER: Final = ("busy_timeout = 5000",)
+_WRITER: Final = (
+    *_READER,
+    "journal_mode = WAL",
+    "synchronous = FULL",
+    "foreign_keys = ON",
+    # The WAL is folded back every 16 MiB: seldom enough not to matter in a herd.
+    "wal_autocheckpoint = 4096",
+)
+_SEQ_MAX: Final = (1 << 63) - 1
+SNAPSHOTS: Final[tuple[type[SnapshotRecord], ...]] = (
+    JobSnapshot,
+    RunSnapshot,
+    KeysSnapshot,
+    PartitionSnapshot,
+)
 
-_TABLES: Final = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE batches (
-    partition INTEGER NOT NULL,
-    last_seq INTEGER NOT NULL,
-    first_seq INTEGER NOT NULL,
-    data BLOB NOT NULL,
-    crc INTEGER NOT NULL,
-    PRIMARY KEY (partition, last_seq)
-) WITHOUT ROWID;
-CREATE TABLE snapshots (
-    partition INTEGER NOT NULL,
-    key TEXT NOT NULL,
-    data BLOB NOT NULL,
-    PRIMARY KEY (partition, key)
-) WITHOUT ROWID;
-"""
+
+class _End(NamedTuple):
+    """Where a partition ends."""
+
+    seq: int
+    crc: int
+    epoch: int = 0
+    at_us: int = 0
 
 
 class SqliteLog:
@@ -66,7 +80,8 @@ class SqliteLog:
     def __init__(
         self, directory: Path, *, partitions: int | None = None, readonly: bool = False
     ) -> None:
-        """Open the log, or make it with so many partitions (2 unless told).
+        """Open the log, or make it with so many partitions (2 unless told). A copy made by
+        `backup` begins its own generation when it is first opened to be written.
 
         Raises Unavailable (cannot be opened), Corrupt (damaged, or of a newer release),
         InvalidInput (it has another number of partitions than asked for).
@@ -76,127 +91,231 @@ class SqliteLog:
         if readonly and not self._path.exists():
             raise Unavailable(DATA_DIR_UNUSABLE, f"{directory} holds no {FILE}")
         with _errors(self._path):
-            self._writer = self._connect(readonly=readonly)
+            self._own = self._connect(readonly=readonly)
+        try:
+            self._open(partitions)
+        except BaseException:
+            self._own.close()
+            raise
+
+    def _open(self, partitions: int | None) -> None:
+        with _errors(self._path):
             meta = self._meta() or self._create(partitions or PARTITIONS_DEFAULT)
-        self._check_meta(meta)
         self.partitions = int(meta["partitions"])
         self.log_id = meta["log_id"]
         self.generation = int(meta["generation"])
         if partitions is not None and partitions != self.partitions:
             raise InvalidInput(
                 INVALID_SETTING,
-                f"scheduler.partitions is {partitions}, but the log in {directory} was made with "
-                f"{self.partitions}; the number is fixed when a log is made",
+                f"scheduler.partitions is {partitions}, but the log in {self._path.parent} was "
+                f"made with {self.partitions}; the number is fixed when a log is made",
                 field="/scheduler/partitions",
             )
         with _errors(self._path):
+            # One transaction, so that the ends of all partitions are of one instant.
+            self._own.execute("BEGIN")
             self._ends = [self._end(partition) for partition in range(self.partitions)]
+            for partition in range(self.partitions):
+                self._check_first(partition)
+            self._own.execute("COMMIT")
+        if meta["copied"] == "1" and not self._readonly:
+            self.new_generation()
+
+    # --- the protocol
 
     def append(self, batches: Sequence[Batch]) -> None:
         """See `Log`. All batches are one transaction."""
+        assert not self._readonly, f"{self._path} was opened to be read"
         ends = {batch.partition: self._ends[batch.partition] for batch in batches}
-        with _errors(self._path):
-            cursor = self._writer.cursor()
-            cursor.execute("BEGIN IMMEDIATE")
-            try:
-                for batch in batches:
-                    ends[batch.partition] = self._insert(cursor, batch, ends[batch.partition])
-                cursor.execute("COMMIT")
-            except BaseException:
-                if self._writer.in_transaction:
-                    cursor.execute("ROLLBACK")
-                raise
+        with self._transaction() as cursor:
+            for partition, end in ends.items():
+                self._check_owned(cursor, partition, end)
+            for batch in batches:
+                ends[batch.partition] = self._insert(cursor, batch, ends[batch.partition])
+            self._set_heads(cursor, ends)
         for partition, end in ends.items():
             self._ends[partition] = end
 
     def last_seq(self, partition: int) -> int:
-        """See `Log`. Of a log opened to be read: as it was when it was opened."""
-        return self._ends[partition][0]
+        """See `Log`."""
+        return self._ends[partition].seq
 
     def read(self, partition: int, after_seq: int) -> Iterator[Batch]:
         """See `Log`."""
         with _errors(self._path), contextlib.closing(self._connect(readonly=True)) as reader:
-            rows = reader.execute(
-                "SELECT first_seq, last_seq, data, crc FROM batches "
-                "WHERE partition = ? AND last_seq > ? ORDER BY last_seq",
-                (partition, after_seq),
-            )
-            check: SequenceCheck | None = None
-            before = self._crc_before(reader, partition, after_seq)
-            while found := rows.fetchmany(ROWS_AT_ONCE):
-                for first_seq, last_seq, data, crc in found:
-                    before = _chained(partition, last_seq, data, crc, before)
-                    events = _events(partition, data)
-                    if check is None:
-                        # What follows nothing must be the very beginning.
-                        begin = first_seq - 1 if after_seq else 0
-                        check = SequenceCheck(partition, begin)
-                        _check_joint(partition, first_seq, after_seq)
+            end = self._end_at(reader, partition, after_seq)
+            check = SequenceCheck(partition, end.seq, at_us=end.at_us, epoch=end.epoch)
+            before = end.crc
+            while rows := _some_rows(reader, partition, check.seq):
+                for last_seq, data, crc in rows:
+                    before = _checked(partition, last_seq, data, crc, before)
+                    events = unpack(partition, data)
                     check.next(events)
-                    kept = tuple(event for event in events if event.seq > after_seq)
-                    yield Batch(partition=partition, events=kept)
+                    if check.seq != last_seq:
+                        raise BrokenSequence(partition, f"seq {last_seq}", f"seq {check.seq}")
+                    if events[0].seq <= after_seq:
+                        events = tuple(event for event in events if event.seq > after_seq)
+                    yield Batch(partition=partition, events=events)
 
     def snapshots(self, partition: int) -> Iterator[tuple[str, SnapshotRecord]]:
         """See `Log`."""
         with _errors(self._path), contextlib.closing(self._connect(readonly=True)) as reader:
             rows = reader.execute(
-                "SELECT key, data FROM snapshots WHERE partition = ?", (partition,)
+                "SELECT key, data, crc FROM snapshots WHERE partition = ?", (partition,)
             )
             while found := rows.fetchmany(ROWS_AT_ONCE):
-                for key, data in found:
-                    yield key, cast("SnapshotRecord", _decoded(partition, data))
-
-    def new_generation(self) -> int:
-        """Say that this log is a copy that will be written on its own, or was cut back: tokens of
-        its attempts are above all that the original ever gave. Returns the generation.
-        """
-        with _errors(self._path):
-            self.generation += 1
-            self._writer.execute(
-                "UPDATE meta SET value = ? WHERE key = 'generation'", (str(self.generation),)
-            )
-        return self.generation
-
-    def backup(self, directory: Path) -> None:
-        """Copy the log, as of now, into another directory; may be called while it is written."""
-        directory.mkdir(parents=True, exist_ok=True)
-        with (
-            _errors(self._path),
-            contextlib.closing(self._connect(readonly=True)) as source,
-            contextlib.closing(sqlite3.connect(directory / FILE)) as target,
-        ):
-            source.backup(target)
+                for key, data, crc in found:
+                    if snapshot_sum(partition, key, data) != crc:
+                        raise Corrupt(
+                            DATA_DIR_CORRUPT,
+                            f"ledger partition {partition}: the checksum of the snapshot {key} "
+                            "does not fit its data",
+                        )
+                    yield key, decoded(partition, data, SNAPSHOTS)
 
     def close(self) -> None:
         """See `Log`."""
-        self._writer.close()
+        self._own.close()
+
+    # --- copies
+
+    def backup(self, directory: Path) -> None:
+        """Copy the log, as of now, into another directory; may be called while it is written, from
+        any thread. The copy is marked as one. Raises InvalidInput if there is a log already.
+        """
+        place = directory / FILE
+        if place.exists():
+            raise InvalidInput(
+                INVALID_SETTING, f"{place} exists; name a directory that holds no log"
+            )
+        part = place.with_suffix(".part")
+        with _errors(part):
+            directory.mkdir(parents=True, exist_ok=True)
+            part.unlink(missing_ok=True)
+            with (
+                contextlib.closing(self._connect(readonly=True)) as source,
+                contextlib.closing(sqlite3.connect(part, isolation_level=None)) as target,
+            ):
+                source.backup(target)
+                target.execute("PRAGMA journal_mode = DELETE")
+                target.execute("PRAGMA synchronous = FULL")
+                target.execute("UPDATE meta SET value = '1' WHERE key = 'copied'")
+            # Only a whole copy ever has the name of a log.
+            part.rename(place)
+
+    def new_generation(self, keep: Mapping[int, int] | None = None) -> int:
+        """Go on as another log: tokens are from now on above all that this log, or the one it was
+        copied from, ever gave. Returns the generation.
+
+        `keep`: partition -> the last `seq` to keep, the end of a batch; what comes after is cut
+        off for good, and all snapshots with it (they may know what is cut off; recovery folds the
+        ledger instead). Reads the whole log. Raises Corrupt at a fault that is not cut off,
+        InvalidInput if a batch does not end there.
+        """
+        keep = keep or {}
+        generation = self.generation + 1
+        with self._transaction() as cursor:
+            for partition, seq in keep.items():
+                self._cut(cursor, partition, seq)
+            ends: dict[int, _End] = {}
+            for partition in range(self.partitions):
+                kept = self._kept(partition, keep.get(partition))
+                opening = next_generation(kept, generation)
+                end = self._end_at(cursor, partition, None)
+                ends[partition] = end if opening is None else self._insert(cursor, opening, end)
+            self._set_heads(cursor, ends)
+            for key, value in (("generation", str(generation)), ("copied", "0")):
+                cursor.execute("UPDATE meta SET value = ? WHERE key = ?", (value, key))
+        self._ends = [ends[partition] for partition in range(self.partitions)]
+        self.generation = generation
+        return generation
+
+    def _cut(self, cursor: sqlite3.Cursor, partition: int, seq: int) -> None:
+        below = cursor.execute(
+            "SELECT last_seq FROM batches WHERE partition = ? AND last_seq <= ? "
+            "ORDER BY last_seq DESC LIMIT 1",
+            (partition, seq),
+        ).fetchone()
+        whole = 0 if below is None else int(below[0])
+        if whole != seq:
+            raise InvalidInput(
+                INVALID_SETTING,
+                f"partition {partition} cannot be cut back to seq {seq}: no batch ends there; "
+                f"the last one before it ends at {whole}",
+            )
+        cursor.execute("DELETE FROM batches WHERE partition = ? AND last_seq > ?", (partition, seq))
+        cursor.execute("DELETE FROM snapshots WHERE partition = ?", (partition,))
+
+    def _kept(self, partition: int, to_seq: int | None) -> Iterator[Batch]:
+        """The batches of a partition, as committed and up to `to_seq`: `read` does not see what
+        this transaction changes, and a fault that is cut off is none.
+        """
+        if to_seq == 0:
+            return
+        for batch in self.read(partition, 0):
+            yield batch
+            if batch.last_seq == to_seq:
+                return
 
     # --- parts
 
     def _connect(self, *, readonly: bool) -> sqlite3.Connection:
-        mode = "ro" if readonly else "rwc"
+        mode = "mode=ro" if readonly else "mode=rwc"
+        wal = self._path.with_name(f"{FILE}-wal")
+        if readonly and not wal.exists() and not os.access(self._path.parent, os.W_OK):
+            # On a medium that cannot be written nobody writes, and no WAL can be made.
+            mode = "immutable=1"
         connection = sqlite3.connect(
-            f"file:{self._path.resolve()}?mode={mode}",
+            f"{self._path.resolve().as_uri()}?{mode}",
             uri=True,
             isolation_level=None,
             check_same_thread=False,
         )
-        connection.execute("PRAGMA busy_timeout = 5000")
-        if not readonly:
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = FULL")
-            connection.execute("PRAGMA foreign_keys = ON")
-            # The WAL is folded back every 16 MiB: seldom enough not to matter in a herd.
-            connection.execute("PRAGMA wal_autocheckpoint = 4096")
+        try:
+            for pragma in _READER if readonly else _WRITER:
+                connection.execute(f"PRAGMA {pragma}")
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
+    @contextlib.contextmanager
+    def _transaction(self) -> Generator[sqlite3.Cursor]:
+        """All that is written within is committed, or none of it."""
+        with _errors(self._path):
+            cursor = self._own.cursor()
+            if self._own.in_transaction:
+                # A rollback failed when the disk did.
+                cursor.execute("ROLLBACK")
+            cursor.execute("BEGIN IMMEDIATE")
+            try:
+                yield cursor
+                cursor.execute("COMMIT")
+            except BaseException:
+                if self._own.in_transaction:
+                    cursor.execute("ROLLBACK")
+                raise
+            finally:
+                # An error that somebody keeps must not keep the file open.
+                cursor.close()
+
     def _meta(self) -> dict[str, str]:
-        (verdict,) = self._writer.execute("PRAGMA quick_check(1)").fetchone()
+        (verdict,) = self._own.execute("PRAGMA quick_check(1)").fetchone()
         if verdict != "ok":
             raise Corrupt(DATA_DIR_CORRUPT, f"{self._path}: {verdict}")
-        if not self._writer.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
+        tables = {row[0] for row in self._own.execute("SELECT name FROM sqlite_master")}
+        if not tables:
             return {}
-        return dict(self._writer.execute("SELECT key, value FROM meta").fetchall())
+        meta = dict(self._own.execute("SELECT * FROM meta").fetchall()) if "meta" in tables else {}
+        numbers = {meta.get(key, "") for key in ("format", "partitions", "generation")}
+        if not meta.keys() >= META or not all(number.isdecimal() for number in numbers):
+            raise Corrupt(DATA_DIR_CORRUPT, f"{self._path} does not say which log it is")
+        if int(meta["format"]) > FORMAT:
+            raise Corrupt(
+                NEWER_FORMAT,
+                f"{self._path} has format {meta['format']}, this release reads up to {FORMAT}",
+            )
+        return meta
 
     def _create(self, partitions: int) -> dict[str, str]:
         if self._readonly:
@@ -209,73 +328,104 @@ class SqliteLog:
             )
         meta = {
             "format": str(FORMAT),
-            "partitions": str(partitions),
             "log_id": secrets.token_hex(8),
+            "partitions": str(partitions),
             "generation": "1",
+            "copied": "0",
         }
-        rows = ", ".join(f"('{key}', '{value}')" for key, value in meta.items())
-        self._writer.executescript(
-            f"BEGIN IMMEDIATE; {_TABLES} INSERT INTO meta VALUES {rows}; COMMIT;"  # noqa: S608
-        )
+        with self._transaction() as cursor:
+            for statement in filter(str.strip, TABLES.split(";")):
+                cursor.execute(statement)
+            cursor.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
+            heads = [
+                (partition, 0, chain_begin(meta["log_id"], partition))
+                for partition in range(partitions)
+            ]
+            cursor.executemany("INSERT INTO heads VALUES (?, ?, ?)", heads)
         return meta
 
-    def _check_meta(self, meta: dict[str, str]) -> None:
-        found = int(meta.get("format", "0"))
-        if found > FORMAT:
-            raise Corrupt(
-                NEWER_FORMAT,
-                f"{self._path} has format {found}, this release reads up to {FORMAT}",
-            )
-        if not {"format", "partitions", "log_id", "generation"} <= meta.keys():
-            raise Corrupt(DATA_DIR_CORRUPT, f"{self._path} does not say which log it is")
-
-    def _end(self, partition: int) -> tuple[int, int]:
-        """`seq` and checksum of the last row of a partition."""
-        row = self._writer.execute(
-            "SELECT last_seq, crc FROM batches WHERE partition = ? ORDER BY last_seq DESC LIMIT 1",
-            (partition,),
+    def _end(self, partition: int) -> _End:
+        """The end of a partition, which its head must name too."""
+        end = self._end_at(self._own, partition, None)
+        head = self._own.execute(
+            "SELECT last_seq, crc FROM heads WHERE partition = ?", (partition,)
         ).fetchone()
-        return (0, 0) if row is None else (int(row[0]), int(row[1]))
-
-    def _crc_before(self, reader: sqlite3.Connection, partition: int, after_seq: int) -> int | None:
-        row = reader.execute(
-            "SELECT last_seq, crc FROM batches WHERE partition = ? AND last_seq <= ? "
-            "ORDER BY last_seq DESC LIMIT 1",
-            (partition, after_seq),
-        ).fetchone()
-        return 0 if row is None else int(row[1])
-
-    def _insert(
-        self, cursor: sqlite3.Cursor, batch: Batch, end: tuple[int, int]
-    ) -> tuple[int, int]:
-        if batch.first_seq != end[0] + 1:
-            raise Corrupt(
-                DATA_DIR_CORRUPT,
-                f"ledger partition {batch.partition} ends at {end[0]}, a batch begins at "
-                f"{batch.first_seq}",
+        if head is None or head[0] != end.seq or head[1] != end.crc:
+            known = "no end" if head is None else f"seq {head[0]}"
+            raise BrokenSequence(
+                partition,
+                f"the log to end at {known}, the last one known",
+                f"that it ends at {end.seq}, in {self._path}",
             )
-        data = _data(batch.events)
-        crc = _crc(data, end[1])
+        return end
+
+    def _end_at(
+        self, source: sqlite3.Connection | sqlite3.Cursor, partition: int, seq: int | None
+    ) -> _End:
+        """The last row of a partition that ends at or before `seq`; None: of all."""
+        row = source.execute(
+            "SELECT last_seq, crc, writer_epoch, at_us FROM batches "
+            "WHERE partition = ? AND last_seq <= ? ORDER BY last_seq DESC LIMIT 1",
+            (partition, _SEQ_MAX if seq is None else seq),
+        ).fetchone()
+        return _End(0, chain_begin(self.log_id, partition)) if row is None else _End(*row)
+
+    def _check_first(self, partition: int) -> None:
+        row = self._own.execute(
+            "SELECT data FROM batches WHERE partition = ? ORDER BY last_seq LIMIT 1", (partition,)
+        ).fetchone()
+        if row is not None:
+            check_created(self, partition, unpack(partition, row[0])[0])
+
+    def _check_owned(self, cursor: sqlite3.Cursor, partition: int, end: _End) -> None:
+        """Whoever wrote since has taken the log: the lock was got round."""
+        (last_seq,) = cursor.execute(
+            "SELECT last_seq FROM heads WHERE partition = ?", (partition,)
+        ).fetchone()
+        if last_seq != end.seq:
+            raise Fenced(
+                FENCED,
+                f"{self._path}: partition {partition} ended at {end.seq} and another process has "
+                f"written up to {last_seq}",
+            )
+
+    def _insert(self, cursor: sqlite3.Cursor, batch: Batch, end: _End) -> _End:
+        partition, events = batch.partition, batch.events
+        if end.seq == 0 and events:
+            check_created(self, partition, events[0])
+        check = SequenceCheck(partition, end.seq, at_us=end.at_us, epoch=end.epoch)
+        if not check.next(events):
+            raise Fenced(FENCED, f"ledger partition {partition} has a newer owner")
+        data, last = pack(events), events[-1]
+        end = _End(last.seq, chained(data, end.crc), last.writer_epoch, last.at_us)
         cursor.execute(
-            "INSERT INTO batches (partition, last_seq, first_seq, data, crc) VALUES (?,?,?,?,?)",
-            (batch.partition, batch.last_seq, batch.first_seq, data, crc),
+            "INSERT INTO batches (partition, last_seq, crc, writer_epoch, at_us, first_seq, data) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (partition, *end, events[0].seq, data),
         )
         for key, record in batch.snapshots:
             if record is None:
                 cursor.execute(
-                    "DELETE FROM snapshots WHERE partition = ? AND key = ?", (batch.partition, key)
+                    "DELETE FROM snapshots WHERE partition = ? AND key = ?", (partition, key)
                 )
             else:
+                framed = encode_framed(record)
                 cursor.execute(
-                    "INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?)",
-                    (batch.partition, key, encode_framed(record)),
+                    "INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)",
+                    (partition, key, framed, snapshot_sum(partition, key, framed)),
                 )
-        return batch.last_seq, crc
+        return end
+
+    def _set_heads(self, cursor: sqlite3.Cursor, ends: Mapping[int, _End]) -> None:
+        cursor.executemany(
+            "UPDATE heads SET last_seq = ?, crc = ? WHERE partition = ?",
+            [(end.seq, end.crc, partition) for partition, end in ends.items()],
+        )
 
 
 @contextlib.contextmanager
-def _errors(path: Path) -> Iterator[None]:
-    """SQLite's errors by what the caller does."""
+def _errors(path: Path) -> Generator[None]:
+    """Errors of SQLite and of the file system by what the caller does."""
     try:
         yield
     except sqlite3.DatabaseError as error:
@@ -284,58 +434,49 @@ def _errors(path: Path) -> Iterator[None]:
             raise Unavailable(
                 DISK_FULL, f"{path}: no room to write; nothing was written"
             ) from error
-        if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+        if not name or name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_ERROR")):
+            # No name: a value is not of its type. SQLITE_ERROR: a table or column is not there.
             raise Corrupt(DATA_DIR_CORRUPT, f"{path}: {error}") from error
+        if name.startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_PERM")):
+            raise Unavailable(
+                DATA_DIR_UNUSABLE, f"{path}: {error}; give this user the right to write there"
+            ) from error
         if isinstance(error, sqlite3.OperationalError):
-            raise Unavailable(UNAVAILABLE, f"{path}: {error}") from error
+            raise Unavailable(UNAVAILABLE, f"{path}: {error}; nothing was written") from error
         raise
+    except OSError as error:
+        raise Unavailable(DATA_DIR_UNUSABLE, f"{path}: {error.strerror}") from error
 
 
-def _data(events: Sequence[Event]) -> bytes:
-    parts: list[bytes] = []
-    for event in events:
-        framed = encode_framed(event)
-        parts += (len(framed).to_bytes(_LENGTH_BYTES, "big"), framed)
-    return b"".join(parts)
+def _some_rows(
+    reader: sqlite3.Connection, partition: int, after_seq: int
+) -> list[tuple[int, bytes, int]]:
+    """The next rows, bounded in number and bytes. Each call is a read transaction of its own: a
+    slow reader must not keep the WAL from being folded back.
+    """
+    found: list[tuple[int, bytes, int]] = []
+    size = 0
+    cursor = reader.execute(
+        # The cast: a value of another type must not keep the rows before it from being read.
+        "SELECT last_seq, CAST(data AS BLOB), crc FROM batches "
+        "WHERE partition = ? AND last_seq > ? ORDER BY last_seq LIMIT ?",
+        (partition, after_seq, ROWS_AT_ONCE),
+    )
+    for row in cursor:
+        found.append(row)
+        size += len(row[1])
+        if size > BYTES_AT_ONCE:
+            break
+    cursor.close()
+    return found
 
 
-def _crc(data: bytes, before: int) -> int:
-    """CRC-32 of a row's data, begun with the one of the row before."""
-    return zlib.crc32(data, before)
-
-
-def _chained(partition: int, last_seq: int, data: bytes, crc: int, before: int | None) -> int:
-    if before is not None and _crc(data, before) != crc:
-        raise Corrupt(
-            DATA_DIR_CORRUPT,
-            f"ledger partition {partition}: the checksum of the batch that ends at {last_seq} "
-            "does not fit its data or the batch before it",
+def _checked(partition: int, last_seq: int, data: bytes, crc: int, before: int) -> int:
+    if chained(data, before) != crc:
+        raise BrokenSequence(
+            partition,
+            f"the checksum of the batch that ends at seq {last_seq} to fit its data and the "
+            "batch before it",
+            "another",
         )
     return crc
-
-
-def _check_joint(partition: int, first_seq: int, after_seq: int) -> None:
-    if first_seq > after_seq + 1:
-        raise Corrupt(
-            DATA_DIR_CORRUPT,
-            f"ledger partition {partition}: seq {first_seq} where {after_seq + 1} was expected",
-        )
-
-
-def _events(partition: int, data: bytes) -> tuple[Event, ...]:
-    events: list[Event] = []
-    place = 0
-    end = len(data)
-    while place < end:
-        size = int.from_bytes(data[place : place + _LENGTH_BYTES], "big")
-        place += _LENGTH_BYTES
-        events.append(cast("Event", _decoded(partition, data[place : place + size])))
-        place += size
-    return tuple(events)
-
-
-def _decoded(partition: int, data: bytes) -> object:
-    try:
-        return decode_any(data)
-    except Malformed as error:
-        raise Corrupt(DATA_DIR_CORRUPT, f"ledger partition {partition}: {error.detail}") from error
