@@ -136,7 +136,13 @@ class Projector:
     def _run(self) -> None:
         try:
             while self._await_work():
-                self._work()
+                try:
+                    self._work()
+                except Unavailable as reason:
+                    if not self._rest(reason):
+                        return
+                else:
+                    self.unavailable = None
         except BaseException as failure:
             # Whatever it is, the tables stay where they are; who waits for more is told so.
             self.failure = failure
@@ -147,6 +153,15 @@ class Projector:
                 self._changed.notify_all()
             if self.failure is not None:
                 self.on_failure()
+
+    def _rest(self, reason: Unavailable) -> bool:
+        """Wait before the next try. False: to stop; what is not written is in the log."""
+        self.unavailable = reason
+        with self._changed:
+            # What was taken from the offers is folded or in the log.
+            self._is_behind = True
+            self._changed.wait_for(lambda: self._is_stopping, RETRY_S)
+            return not self._is_stopping
 
     def _await_work(self) -> bool:
         """Wait until there is something to do, then a little longer. False: to stop, all done."""
@@ -193,22 +208,7 @@ class Projector:
         return self._fold.events_pending > 0
 
     def _write(self) -> None:
-        """Write what is folded, as often as it takes."""
-        while True:
-            try:
-                self._fold.write()
-            except Unavailable as reason:
-                self.unavailable = reason
-                with self._changed:
-                    if self._is_stopping:
-                        raise
-                    self._changed.wait_for(lambda: self._is_stopping, RETRY_S)
-            else:
-                break
-        self.unavailable = None
-        self._tell()
-
-    def _tell(self) -> None:
+        self._fold.write()
         with self._changed:
             self._changed.notify_all()
         self.on_moved(self._fold.written)
@@ -221,9 +221,10 @@ class Projector:
             self._fold = self._new_fold()
         except Unavailable as reason:
             swap.failure = reason
-        swap.is_done = True
-        self._swap = None
-        self._tell()
+        with self._changed:
+            swap.is_done = True
+            self._swap = None
+            self._changed.notify_all()
 
 
 class _Swap:
