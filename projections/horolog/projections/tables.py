@@ -54,6 +54,8 @@ class Table(msgspec.Struct, frozen=True):
     """Further orders in which rows are read."""
     columns: tuple[str, ...] = ()
     starts: tuple[int, ...] = ()
+    blank: tuple[None, ...] = ()
+    """What follows the key of a row of which nothing is set."""
 
     def __post_init__(self) -> None:
         """Lay the row out."""
@@ -70,6 +72,7 @@ class Table(msgspec.Struct, frozen=True):
                 columns.append(EXPIRES)
         msgspec.structs.force_setattr(self, "columns", tuple(columns))
         msgspec.structs.force_setattr(self, "starts", tuple(starts))
+        msgspec.structs.force_setattr(self, "blank", (None,) * (len(columns) - len(self.key)))
 
     def spans(self) -> Iterator[tuple[int, int]]:
         """Where each group begins, with its stamp, and ends in a flat row."""
@@ -126,8 +129,7 @@ class Changes:
         rows = found[1]
         row = rows.get(change.key)
         if row is None:
-            row = rows[change.key] = FlatRow(change.key)
-            row += [None] * (len(table.columns) - len(change.key))
+            row = rows[change.key] = FlatRow(change.key + table.blank)
         if isinstance(change, Delete):
             place = len(table.key)
             row[place] = newer(row[place], change.at_us)

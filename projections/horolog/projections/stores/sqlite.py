@@ -213,7 +213,13 @@ class SqliteHistory(SqliteQueries):
         """See `Store`."""
         with errors(self.path), transaction(self._writer):
             for table, rows in changes.tables():
-                _execute_many(self._writer, rows, partial(sql.upserting, table.name))
+                shapes: dict[sql.Shape, list[FlatRow]] = {}
+                for row in rows:
+                    shapes.setdefault(sql.shape_of(table, row), []).append(row)
+                for shape, alike in shapes.items():
+                    places = sql.places(shape)
+                    picked = [[row[place] for place in places] for row in alike]
+                    _execute_many(self._writer, picked, partial(sql.upserting, shape))
             self._writer.executemany(
                 "INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?, ?)",
                 [
