@@ -171,6 +171,11 @@ class Fold:
         """`seq` up to which each partition is in the store."""
         return self._written
 
+    @property
+    def open_count(self) -> int:
+        """Runs that are remembered because something more is expected of them."""
+        return sum(known.open_count for known in self._known.values())
+
     def follows(self, batch: Batch) -> bool:
         """Whether nothing is missing before a batch."""
         return batch.events[0].seq <= self._positions[batch.partition] + 1

@@ -72,6 +72,11 @@ class Known:
         """Nothing more is expected of a run."""
         self._places.pop(run_id, None)
 
+    @property
+    def open_count(self) -> int:
+        """Runs whose place is remembered."""
+        return len(self._places)
+
     def place(self, run_id: RunId) -> int | None:
         """`at_us` of a run; None: a manual run whose row has expired meanwhile."""
         at_us = self._places.get(run_id)

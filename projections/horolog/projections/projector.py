@@ -41,8 +41,13 @@ class Projector:
         self._retention_us = retention_us
         self._linger_s = linger_s
         self._fold = self._new_fold()
-        self._changed = threading.Condition()
-        """Guards all below, and tells of each change of it."""
+        # One lock for all below. Cost: the host offers hundreds of times a second, and each wake of
+        # this thread takes the interpreter from it; so it is woken only from idleness, or when
+        # there is enough to write.
+        lock = threading.Lock()
+        self._todo = threading.Condition(lock)
+        self._moved = threading.Condition(lock)
+        self._is_idle = False
         self._offered: deque[Batch] = deque()
         self._offered_events = 0
         self._is_behind = True
@@ -67,15 +72,15 @@ class Projector:
 
     def stop(self) -> None:
         """Fold what was offered, write it and end."""
-        with self._changed:
+        with self._todo:
             self._is_stopping = True
-            self._changed.notify_all()
+            self._todo.notify()
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join()
 
     def offer(self, batches: Sequence[Batch]) -> None:
         """Batches were committed. Does not block."""
-        with self._changed:
+        with self._todo:
             if self._has_ended:
                 return
             self._offered.extend(batches)
@@ -84,7 +89,8 @@ class Projector:
                 self._offered.clear()
                 self._offered_events = 0
                 self._is_behind = True
-            self._changed.notify_all()
+            if self._is_idle or self._is_urgent():
+                self._todo.notify()
 
     def positions(self) -> Mapping[int, int]:
         """`seq` up to which each partition is in the tables."""
@@ -96,11 +102,11 @@ class Projector:
 
     def wait_for(self, partition: int, seq: int, timeout_s: float) -> bool:
         """Wait until a partition has got to `seq`; False if it has not in time, or never will."""
-        with self._changed:
+        with self._moved:
             self._waiters += 1
-            self._changed.notify_all()
+            self._todo.notify()
             try:
-                self._changed.wait_for(
+                self._moved.wait_for(
                     lambda: self.position(partition) >= seq or self._has_ended, timeout_s
                 )
             finally:
@@ -109,18 +115,20 @@ class Projector:
 
     def rebuild(self, progress: Callable[[Progress], None] = lambda _: None) -> None:
         """Build the tables anew from the log, beside those in use, and swap them in; reads go on.
-        Takes as long as the log is; call it from a thread that may wait. Raises Unavailable or
-        Corrupt; then the old ones stay.
+        Takes as long as the log is; call it from a thread that may wait, while the projector runs.
+        Raises Unavailable or Corrupt; then the old ones stay.
         """
+        if not self._thread.is_alive():
+            raise Unavailable(UNAVAILABLE, "the projector does not run; the old tables stay")
         beside = self._store.beside()
         try:
             fold = self._new_fold(beside)
             follow(fold, self._source, progress=progress)
             swap = _Swap(beside, fold)
-            with self._changed:
+            with self._moved:
                 self._swap = swap
-                self._changed.notify_all()
-                self._changed.wait_for(lambda: swap.is_done or self._has_ended)
+                self._todo.notify()
+                self._moved.wait_for(lambda: swap.is_done or self._has_ended)
             if swap.failure is not None:
                 raise swap.failure
             if not swap.is_done:
@@ -148,26 +156,28 @@ class Projector:
             self.failure = failure
             raise
         finally:
-            with self._changed:
+            with self._moved:
                 self._has_ended = True
-                self._changed.notify_all()
+                self._moved.notify_all()
             if self.failure is not None:
                 self.on_failure()
 
     def _rest(self, reason: Unavailable) -> bool:
         """Wait before the next try. False: to stop; what is not written is in the log."""
         self.unavailable = reason
-        with self._changed:
+        with self._todo:
             # What was taken from the offers is folded or in the log.
             self._is_behind = True
-            self._changed.wait_for(lambda: self._is_stopping, RETRY_S)
+            self._todo.wait_for(lambda: self._is_stopping, RETRY_S)
             return not self._is_stopping
 
     def _await_work(self) -> bool:
         """Wait until there is something to do, then a little longer. False: to stop, all done."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._has_work() or self._is_stopping)
-            self._changed.wait_for(self._is_urgent, self._linger_s)
+        with self._todo:
+            self._is_idle = True
+            self._todo.wait_for(lambda: self._has_work() or self._is_stopping)
+            self._is_idle = False
+            self._todo.wait_for(self._is_urgent, self._linger_s)
             return self._has_work()
 
     def _has_work(self) -> bool:
@@ -184,7 +194,7 @@ class Projector:
 
     def _work(self) -> None:
         if self._is_behind:
-            with self._changed:
+            with self._todo:
                 self._is_behind = False
             follow(self._fold, self._source, write=self._write)
         while self._fold_offered():
@@ -195,7 +205,7 @@ class Projector:
     def _fold_offered(self) -> bool:
         """Fold some of what was offered. False: there was nothing."""
         while self._fold.events_pending < EVENTS_AT_ONCE:
-            with self._changed:
+            with self._todo:
                 if not self._offered:
                     break
                 batch = self._offered.popleft()
@@ -209,8 +219,8 @@ class Projector:
 
     def _write(self) -> None:
         self._fold.write()
-        with self._changed:
-            self._changed.notify_all()
+        with self._moved:
+            self._moved.notify_all()
         self.on_moved(self._fold.written)
 
     def _swap_in(self, swap: "_Swap") -> None:
@@ -221,10 +231,10 @@ class Projector:
             self._fold = self._new_fold()
         except Unavailable as reason:
             swap.failure = reason
-        with self._changed:
+        with self._moved:
             swap.is_done = True
             self._swap = None
-            self._changed.notify_all()
+            self._moved.notify_all()
 
 
 class _Swap:

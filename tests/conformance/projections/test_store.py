@@ -75,6 +75,8 @@ def test_writes_in_any_order_and_number_leave_the_same(
                 batch = []
         write(store, *batch)
         assert content(store) == content(model)
+        for change in changes:
+            assert store.get(change.table, change.key) == model.get(change.table, change.key)
 
 
 @openers

@@ -13,7 +13,7 @@ from horolog.projections.store import Checkpoints
 from horolog.projections.stores.memory import MemoryHistory
 from horolog.projections.stores.sqlite import SqliteHistory
 from horolog.projections.tables import Changes
-from horolog.schemas.errors import DATA_DIR_CORRUPT, Corrupt
+from horolog.schemas.errors import DATA_DIR_CORRUPT, Corrupt, Unavailable
 from horolog.schemas.records import TenantId
 from tests.builders.histories import digests, fold_all, interleaved
 from tests.builders.ledger import MINUTE_US, T0, Ledger
@@ -283,6 +283,17 @@ def test_projector_rebuilds_beside_while_it_follows_and_no_position_goes_back(
     assert digests(store) == digests(expected)
     assert not list(tmp_path.glob("*.new*"))
     store.close()
+
+
+def test_projector_that_does_not_run_rebuilds_nothing() -> None:
+    ledger = Ledger()
+    projector = Projector(Readings(ledger), MemoryHistory())
+    with pytest.raises(Unavailable):
+        projector.rebuild()
+    projector.start()
+    projector.stop()
+    with pytest.raises(Unavailable):
+        projector.rebuild()
 
 
 def test_projector_begun_anew_goes_on_where_the_file_ends(tmp_path: Path) -> None:

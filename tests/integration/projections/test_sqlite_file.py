@@ -131,6 +131,16 @@ def test_many_threads_may_read_while_one_writes(tmp_path: Path) -> None:
     store.close()
 
 
+def test_a_closed_history_answers_no_more(tmp_path: Path) -> None:
+    store = SqliteHistory(tmp_path / "history.db")
+    with store.snapshot():
+        store.close()
+    with pytest.raises(Unavailable, match="closed"):
+        store.tenants()
+    # The last connection that closes removes these.
+    assert not list(tmp_path.glob("history.db-*"))
+
+
 @pytest.fixture(name="counted")
 def _counted(tmp_path: Path) -> Generator[Callable[[], tuple[SqliteQueries, list[int]]]]:
     """Queries over 20,000 succeeded and 3 dead runs, and the steps SQLite took for them."""

@@ -200,6 +200,14 @@ def test_use_of_a_tenant_is_what_counting_its_runs_gives(choices: list[int]) -> 
 
 @given(lives)
 @settings(max_examples=60)
+def test_a_fold_remembers_open_runs_and_no_others(choices: list[int]) -> None:
+    life = LedgerLife(PARTITIONS).live(choices)
+    fold = fold_all(life.log, MemoryHistory(), interleaved(life.batches, [0]))
+    assert fold.open_count == sum(run.is_open for run in life.runs.values())
+
+
+@given(lives)
+@settings(max_examples=60)
 def test_verification_names_the_first_cell_that_differs(choices: list[int]) -> None:
     life = LedgerLife(PARTITIONS).live(choices)
     store = built(life)

@@ -28,6 +28,7 @@ from horolog.projections.tables import GONE_KEPT_US, Changes, FlatRow, Key, Row,
 from horolog.schemas.errors import (
     DATA_DIR_CORRUPT,
     DISK_FULL,
+    SHUTTING_DOWN,
     UNAVAILABLE,
     Corrupt,
     Unavailable,
@@ -90,12 +91,15 @@ class Readers:
         self._changed = threading.Condition()
         self._lent = 0
         self._is_shut = False
+        self._is_closed = False
 
     @contextlib.contextmanager
     def read(self) -> Generator[sqlite3.Connection]:
         """A connection in a transaction: all reads within it see one instant."""
         with self._changed:
             self._changed.wait_for(lambda: not self._is_shut)
+            if self._is_closed:
+                raise Unavailable(SHUTTING_DOWN, f"{self._path} is closed")
             self._lent += 1
             connection = self._free.pop() if self._free else None
         try:
@@ -105,11 +109,16 @@ class Readers:
                 with transaction(connection, "DEFERRED"):
                     yield connection
         finally:
-            with self._changed:
-                self._lent -= 1
-                if connection is not None:
-                    self._free.append(connection)
-                self._changed.notify_all()
+            self._give_back(connection)
+
+    def _give_back(self, connection: sqlite3.Connection | None) -> None:
+        with self._changed:
+            self._lent -= 1
+            if connection is not None:
+                self._free.append(connection)
+            if self._is_closed:
+                self._close_free()
+            self._changed.notify_all()
 
     @contextlib.contextmanager
     def shut(self) -> Generator[None]:
@@ -117,7 +126,7 @@ class Readers:
         with self._changed:
             self._is_shut = True
             self._changed.wait_for(lambda: not self._lent)
-            self.close()
+            self._close_free()
         try:
             yield
         finally:
@@ -126,7 +135,12 @@ class Readers:
                 self._changed.notify_all()
 
     def close(self) -> None:
-        """Close those that are not lent."""
+        """Lend no more; those that are lent are closed when they come back."""
+        with self._changed:
+            self._is_closed = True
+            self._close_free()
+
+    def _close_free(self) -> None:
         while self._free:
             self._free.pop().close()
 
