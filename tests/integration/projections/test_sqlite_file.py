@@ -1,13 +1,16 @@
 """The file of the tables: damage, other versions, other processes, and what a query looks at."""
 
 import contextlib
+import multiprocessing
 import sqlite3
 import threading
 from collections.abc import Callable, Generator
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
 
+from horolog.projections.fold import Fold
 from horolog.projections.rebuild import rebuild, verify
 from horolog.projections.runs import STATUS
 from horolog.projections.schema import RUNS
@@ -19,7 +22,7 @@ from horolog.projections.tables import Changes, Upsert
 from horolog.schemas.errors import Unavailable
 from horolog.streams.log.sqlite import SqliteLog
 from tests.builders.histories import digests
-from tests.builders.ledger import Ledger
+from tests.builders.ledger import SECOND_US, Ledger
 from tests.builders.ledger_life import JOBS, LedgerLife
 
 JOB = JOBS[0]
@@ -66,7 +69,7 @@ def test_a_file_of_another_format_is_made_anew(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_killed_writer_leaves_rows_and_positions_that_belong_together(tmp_path: Path) -> None:
+def test_rows_and_positions_belong_together_after_each_batch(tmp_path: Path) -> None:
     life = LedgerLife(2).live(CHOICES)
     store = SqliteHistory(tmp_path / "history.db")
     for partition, batches in enumerate(life.batches):
@@ -75,6 +78,53 @@ def test_a_killed_writer_leaves_rows_and_positions_that_belong_together(tmp_path
             with store.snapshot() as live:
                 assert verify(life.log, live, MemoryHistory()) is None
     store.close()
+
+
+def fold_until_killed(path: Path, told: Connection) -> None:
+    """A process that folds, a batch a transaction, and says so after each."""
+    ledger = ledger_of_runs()
+    fold = Fold(ledger.log, SqliteHistory(path))
+    for batch in ledger.batches[0]:
+        fold.fold(batch)
+        if fold.events_pending:
+            fold.write()
+            told.send(batch.events[-1].seq)
+
+
+def ledger_of_runs() -> Ledger:
+    """Some hundred batches."""
+    ledger = Ledger()
+    ledger.create(JOB)
+    for number in range(200):
+        run = ledger.plan(JOB, number * SECOND_US)
+        ledger.commit()
+        ledger.start(run)
+        ledger.commit()
+        ledger.succeed(run)
+    ledger.commit()
+    return ledger
+
+
+def test_a_writer_killed_within_a_transaction_leaves_whole_ones(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    spawning = multiprocessing.get_context("spawn")
+    ledger = ledger_of_runs()
+    reached = 0
+    for batches in (5, 3, 8):
+        reader, writer = spawning.Pipe(duplex=False)
+        victim = spawning.Process(target=fold_until_killed, args=(path, writer))
+        victim.start()
+        for _ in range(batches):
+            reader.recv()
+        victim.kill()
+        victim.join()
+        store = SqliteHistory(path)
+        with store.snapshot() as live:
+            assert verify(ledger.log, live, MemoryHistory()) is None
+        position = store.positions()[0]
+        assert reached < position < ledger.log.last_seq(0)
+        reached = position
+        store.close()
 
 
 def test_a_file_that_another_process_reads_is_not_swapped(tmp_path: Path) -> None:
@@ -120,8 +170,8 @@ def test_many_threads_may_read_while_one_writes(tmp_path: Path) -> None:
     for reader in readers:
         reader.start()
     for number in range(60):
-        ledger.plan(JOB, number * 2)
-        ledger.plan(JOB, number * 2 + 1)
+        ledger.plan(JOB, number * 2 * SECOND_US)
+        ledger.plan(JOB, (number * 2 + 1) * SECOND_US)
         ledger.commit()
         rebuild(ledger.log, store)
     done.set()
