@@ -111,12 +111,7 @@ def _encode_field(source: Source, owner: str, field: Field) -> str:
 _LENGTH: Final = "SMALL[k] if (k := len({})) < 8192 else long_bytes(k)"
 _BYTES: Final = "s if s.__class__ is bytes else wrong(s, bytes)"
 _LONG: Final = (
-    "SMALL[v] if -8192 <= {} < 8192 else "
-    "PAIRS[(z := v << 1) & 16383] + ENDS[z >> 14] if 0 < v < 134217728 else long_bytes(v)"
-)
-_INSTANT_LONG: Final = (
-    "PAIRS[(z := v << 1) & 16383] + PAIRS[z >> 14 & 16383] + PAIRS[z >> 28 & 16383]"
-    " + ENDS[z >> 42] if 2199023255552 <= {} < 36028797018963968 else long_bytes(v)"
+    "FIRST[v & 8191] + REST[v >> 13] if {} > 8191 else SMALL[v] if v >= -8192 else long_bytes(v)"
 )
 _INT: Final = "SMALL[v] if -8192 <= {} < 8192 else int_bytes(v)"
 _BOOLEAN: Final = "TRUE if {} is True else FALSE if v is False else wrong(v, bool)"
@@ -137,7 +132,10 @@ def _encode(source: Source, schema: Schema, value: str) -> str:
             else:
                 some = f"SOME + ({_encode(source, inner, 'v')})"
             return f"NONE if {value} is None else {some}"
-        case ArrayType() | MapType() | RecordType():
+        case ArrayType():
+            # Cost: most arrays of most messages are empty; a call for each would cost more.
+            return f"NONE if {value} is NIL else {_encoder(source, schema)}(v)"
+        case MapType() | RecordType():
             return f"{_encoder(source, schema)}({value})"
         case _:
             assert_never(schema)
@@ -150,7 +148,7 @@ def _encode_primitive(schema: Primitive, value: str) -> str:
         case "int":
             return _INT.format(value)
         case "long":
-            return (_INSTANT_LONG if schema.logical == _INSTANT else _LONG).format(value)
+            return _LONG.format(value)
         case "double":
             return f"pack_double({value})"
         case "string":
@@ -308,9 +306,7 @@ def _decode_primitive(schema: Primitive, v: str) -> Lines:
             ]
         case "long" if schema.logical == _INSTANT:
             return [
-                (0, "try:"),
-                (1, "p, q, s, t = unpack_pairs(b, i)"),
-                (1, f"{v} = LOW_PAIR[p] + (MID_PAIR[q] << 13) + (MID_PAIR[s] << 27) + TOP_PAIR[t]"),
+                (0, f"try: x, s = unpack_instant(b, i); {v} = LOW_PAIR[x] + SIX[s]"),
                 (0, f"except StructError: {v} = -1"),
                 (0, f"if {v} < 0: {v}, i = long_at(b, i)"),
                 (0, "else: i += 8"),
@@ -354,7 +350,10 @@ def _map_decoder(source: Source, written: MapType, values: Schema | None) -> str
 def _emit_blocks(source: Source, least: int, body: Lines, label: str) -> None:
     """Write the loop over the blocks of an array or map, up to its empty one."""
     source.add(1, "while b[i]:", label)
-    source.add(2, f"c, i, e = count_at(b, i, {least})", label)
+    source.add(2, "x = NEXT[b[i]]", label)
+    # Cost: a count below 64 that fits without question; count_at looks closely at any other.
+    source.add(2, f"if x and x * {least} <= len(b) - i: c = x - 1; i += 1; e = -1", label)
+    source.add(2, f"else: c, i, e = count_at(b, i, {least})", label)
     source.add(2, "for _ in range(c):", label)
     for depth, text in body:
         source.add(3 + depth, text, label)

@@ -1,0 +1,35 @@
+"""What the environment says; the one place of the CLI that reads it."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from horolog.api.settings import Found, Settings, load, origins
+from horolog.cli.exits import Exit, Stop
+from horolog.schemas.errors import InvalidInput
+
+
+def in_force(flags: Mapping[str, str]) -> Settings:
+    """The settings, flags first. Raises Stop for one that cannot be used."""
+    try:
+        return load(flags, os.environ, Path.cwd())
+    except InvalidInput as error:
+        raise Stop(Exit.USAGE, error.detail, hint=error.error.hint) from error
+
+
+def with_origins(flags: Mapping[str, str]) -> dict[str, Found]:
+    """Each setting and where it came from. Raises Stop for one that cannot be used."""
+    try:
+        return origins(flags, os.environ, Path.cwd())
+    except InvalidInput as error:
+        raise Stop(Exit.USAGE, error.detail, hint=error.error.hint) from error
+
+
+def is_color_wanted() -> bool:
+    """Whether standard output is a terminal that takes colours, and nobody said no."""
+    return (
+        sys.stdout.isatty()
+        and not os.environ.get("NO_COLOR")
+        and os.environ.get("TERM") != "dumb"
+    )
