@@ -131,6 +131,16 @@ def test_a_piece_stored_again_changes_nothing(logs: SqliteLogs) -> None:
     assert (state.size, state.stored) == (6, 6)
 
 
+@pytest.mark.parametrize("empty_first", [True, False])
+def test_an_end_told_at_the_place_of_a_piece_takes_nothing_from_it(
+    logs: SqliteLogs, *, empty_first: bool
+) -> None:
+    pieces = [chunk(0, b"", last=True), chunk(0, b"abc")]
+    for piece in pieces if empty_first else pieces[::-1]:
+        logs.append([piece])
+    assert joined(whole(logs)) == b"abc"
+
+
 def test_a_range_is_given_from_its_offset_and_up_to_its_limit(logs: SqliteLogs) -> None:
     logs.append([chunk(0, b"0123456789"), chunk(10, b"abcdefghij")])
     (first, second) = logs.read(RUN, TOKEN, 8, 5)

@@ -9,6 +9,7 @@ import pytest
 from horolog.projections import projector as projector_module
 from horolog.projections.fold import Batch
 from horolog.projections.projector import Projector
+from horolog.projections.rebuild import Progress
 from horolog.projections.store import Checkpoints
 from horolog.projections.stores.memory import MemoryHistory
 from horolog.projections.stores.sqlite import SqliteHistory
@@ -115,14 +116,29 @@ def test_projector_offered_more_than_it_keeps_reads_the_log(
     ledger = Ledger()
     ledger.create(JOB)
     ledger.commit()
-    store = MemoryHistory()
+    store = Gated()
     projector = Projector(Readings(ledger), store)
-    # Not started yet: all of it has to be kept, or forgotten.
-    projector.offer(make_runs(ledger, 30))
     projector.start()
+    assert store.tried.wait(LONG_S)
+    # It is at its first write; of what is offered meanwhile nothing is kept.
+    projector.offer(make_runs(ledger, 30))
+    store.gate.set()
     wait(projector, ledger)
     assert store.tenant_use(ACME).started_count == 30
     projector.stop()
+
+
+class Gated(Watched):
+    """Writes when it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = threading.Event()
+
+    def write(self, changes: Changes, checkpoints: Checkpoints) -> None:
+        self.tried.set()
+        assert self.gate.wait(LONG_S)
+        super().write(changes, checkpoints)
 
 
 def test_projector_offered_batches_again_and_late_changes_nothing() -> None:
@@ -147,7 +163,7 @@ def test_projector_lingers_so_that_what_comes_together_is_one_transaction() -> N
     ledger.create(JOB)
     ledger.commit()
     store = Watched()
-    projector = Projector(Readings(ledger), store, linger_s=LONG_S)
+    projector = Projector(Readings(ledger), store, linger_s=100 * LONG_S)
     projector.start()
     wait(projector, ledger)
     before = store.transactions
@@ -283,6 +299,32 @@ def test_projector_rebuilds_beside_while_it_follows_and_no_position_goes_back(
     assert digests(store) == digests(expected)
     assert not list(tmp_path.glob("*.new*"))
     store.close()
+
+
+def test_projector_swaps_in_what_has_caught_up_with_what_came_during_the_rebuild() -> None:
+    ledger = Ledger()
+    ledger.create(JOB)
+    ledger.commit()
+    store = MemoryHistory()
+    told: list[int] = []
+    projector = Projector(Readings(ledger), store)
+    projector.on_moved = lambda positions: told.append(positions[0])
+    projector.start()
+    rounds: list[int] = []
+
+    def go_on(progress: Progress) -> None:
+        # What was built is at the end of the log, and then the log goes on.
+        assert progress.seq == ledger.log.last_seq(0)
+        rounds.append(progress.seq)
+        projector.offer(make_runs(ledger, 2, first=10 * len(rounds)))
+        wait(projector, ledger)
+
+    projector.rebuild(go_on)
+    assert rounds
+    assert store.tenant_use(ACME).started_count == 2 * len(rounds)
+    assert projector.position(0) == ledger.log.last_seq(0)
+    projector.stop()
+    assert told == sorted(told)
 
 
 def test_projector_that_does_not_run_rebuilds_nothing() -> None:
