@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from horolog.projections.known import RETENTION_US
 from horolog.projections.queries import ROWS_MAX, Queries, slot_place
 from horolog.projections.rows import RunRow, SlotRow, definition_of
-from horolog.schemas.records import AttemptOutcome, JobId, RunOrigin, SkipReason, TenantId
+from horolog.schemas.records import AttemptOutcome, JobId, RunId, RunOrigin, SkipReason, TenantId
 from tests.builders.histories import OPENERS, Opener, memory, pages, shown
 from tests.builders.ledger import MINUTE_US, T0, Ledger, definition
 from tests.builders.ledger_life import JOBS, LedgerLife, lives
@@ -72,7 +72,8 @@ def test_jobs_are_filtered_by_label_pool_pause_and_text(opener: Opener) -> None:
                 "after": None,
                 "limit": 10,
             }
-            return [job.job_id for job in store.jobs(**{**given, **filters})]  # type: ignore[arg-type]  # built by name
+            asked = {**given, **filters}
+            return [job.job_id for job in store.jobs(**asked)]  # type: ignore[arg-type]  # by their names
 
         assert found() == ["acme.a", "acme.b", "acme-two.a"]
         assert found(tenant="acme") == ["acme.a", "acme.b"]
@@ -272,8 +273,8 @@ def test_nothing_is_found_where_nothing_is(opener: Opener) -> None:
     with opener() as store:
         assert store.job(nobody) is None
         assert store.versions(nobody) == []
-        assert store.run("nobody.job@20240506T120000Z") is None  # type: ignore[arg-type]  # text
-        assert store.run("nobody.job@manual-k") is None  # type: ignore[arg-type]  # text
+        assert store.run(RunId("nobody.job@20240506T120000Z")) is None
+        assert store.run(RunId("nobody.job@manual-k")) is None
         assert pages(store, 5, job_id=nobody) == [[]]
         assert store.slots(nobody, 0, 1, 5) == []
         assert store.tenants() == []
