@@ -72,8 +72,8 @@ def test_jobs_are_filtered_by_label_pool_pause_and_text(opener: Opener) -> None:
                 "after": None,
                 "limit": 10,
             }
-            asked = {**given, **filters}
-            return [job.job_id for job in store.jobs(**asked)]  # type: ignore[arg-type]  # by their names
+            jobs = store.jobs(**{**given, **filters})  # type: ignore[arg-type]  # by their names
+            return [job.job_id for job in jobs]
 
         assert found() == ["acme.a", "acme.b", "acme-two.a"]
         assert found(tenant="acme") == ["acme.a", "acme.b"]
