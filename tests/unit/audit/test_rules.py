@@ -4,8 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from horolog.schemas.records import EVENTS
 from horolog.streams.audit import RULES, audit
+from horolog.streams.audit.lives import ALLOWED
+from horolog.streams.audit.proof import HANDLERS
 from horolog.streams.audit.rules import table
+from horolog.streams.scheduler.lifecycle import TRANSITIONS
 from tests.builders.core import JOB
 from tests.builders.events import Written
 from tests.builders.stories import minute, run_of
@@ -58,3 +62,18 @@ def test_ledger_without_an_event_is_proven_and_empty() -> None:
     report = audit(Written([]))
     assert report.ok
     assert report.events_count == report.slots_count == 0
+
+
+def test_handlers_of_events_are_there_for_every_event() -> None:
+    assert set(HANDLERS) == set(EVENTS)
+
+
+def test_lives_of_runs_are_those_of_the_scheduler() -> None:
+    # Two tables on purpose: the audit must not believe the scheduler's.
+    by_event: dict[str, set[str]] = {}
+    for before, event in TRANSITIONS:
+        if before is not None:
+            by_event.setdefault(event.__name__, set()).add(before.value)
+    assert by_event == {
+        event.__name__: {status.value for status in allowed} for event, allowed in ALLOWED.items()
+    }

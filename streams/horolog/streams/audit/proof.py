@@ -1,5 +1,6 @@
 """`audit`: reads a ledger from its first event to its end and proves what must hold."""
 
+import heapq
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
@@ -120,33 +121,41 @@ def audit(
     `job`: of that job only. `from_us`, inclusive, and `to_us`, exclusive: slots and events of that
     time only; the rest is read all the same.
 
-    Cost: about 10 us an event; memory by what is open, not by the log.
+    Cost: about 15 us an event; memory by what is open, not by the log.
     """
     findings = Findings(from_us, to_us)
-    books: list[tuple[Book, bool]] = []
+    books = [
+        Book(partition, findings, log_id=log.log_id, partitions=log.partitions)
+        for partition in range(log.partitions)
+    ]
     ends = [log.last_seq(partition) for partition in range(log.partitions)]
-    for partition, end_seq in enumerate(ends):
-        book = Book(partition, findings)
-        book.log_id, book.partitions = log.log_id, log.partitions
-        books.append((book, _read(log, book, end_seq, job)))
-    last_us = max((book.at_us for book, _ in books), default=0)
-    for book, whole in books:
+    # Cost: in order of time over all partitions, since the calendar remembers its latest answers.
+    for batch in heapq.merge(
+        *(_batches(log, book, end_seq) for book, end_seq in zip(books, ends, strict=True)),
+        key=lambda batch: batch.events[0].at_us,
+    ):
+        _apply(books[batch.partition], batch.events, job)
+    last_us = max((book.at_us for book in books), default=0)
+    for book in books:
         # A partition that could be read in part only proves nothing beyond that part.
-        partitions.settle_epoch(book, last_us if whole else book.at_us)
+        partitions.settle_epoch(book, book.at_us if book.damaged else last_us)
         close_book(book, book.proven_to_us)
-    return _report(log, [book for book, _ in books], findings)
+    return _report(log, books, findings)
 
 
-def _read(log: Ledger, book: Book, end_seq: int, job: JobId | None) -> bool:
-    """Read a partition up to a seq; False, and a finding, if that is not possible."""
+def _batches(log: Ledger, book: Book, end_seq: int) -> Iterator[Batch]:
+    """The batches of a partition up to a seq, as far as it can be read; a finding if that is not
+    to its end.
+    """
     check = SequenceCheck(book.partition)
     try:
         for batch in log.read(book.partition, 0):
             if batch.first_seq > end_seq:
                 break
             if check.next(batch.events):
-                _apply(book, batch.events, job)
+                yield batch
     except Corrupt as fault:
+        book.damaged = True
         book.findings.violation(
             Violation(
                 partition=book.partition,
@@ -158,8 +167,6 @@ def _read(log: Ledger, book: Book, end_seq: int, job: JobId | None) -> bool:
                 detail=f"{fault.detail}; what follows is not read",
             )
         )
-        return False
-    return True
 
 
 def _apply(book: Book, events: tuple[Event, ...], job: JobId | None) -> None:

@@ -164,14 +164,14 @@ class Job(msgspec.Struct, kw_only=True):
 class Book:
     """One partition, as far as it is read."""
 
-    def __init__(self, partition: int, findings: Findings) -> None:
+    def __init__(self, partition: int, findings: Findings, *, log_id: str, partitions: int) -> None:
         self.partition = partition
         self.findings = findings
+        self.log_id = log_id
+        self.partitions = partitions
         self.jobs: dict[JobId, Job] = {}
         self.zones = Zones()
         self.zone_rules: dict[str, list[tuple[int, bytes]]] = {}
-        self.log_id = ""
-        self.partitions = 0
         self.generation = 0
         self.epoch = 0
         self.dispatcher_epochs: dict[int, int] = {}
@@ -182,6 +182,8 @@ class Book:
         self.epoch_since_us = 0
         self.proven_to_us = 0
         """Slots up to here had to be decided by owners that were in force long enough."""
+        self.damaged = False
+        """Whether it could not be read to its end."""
         self.events_count = 0
         self.jobs_count = 0
         self.starts_count = 0
