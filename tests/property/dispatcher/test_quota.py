@@ -26,7 +26,7 @@ class World:
         if kind in (0, 1):
             self.count += 1
             state = waiting(f"r{self.count:04}", due_us=self.desk.now_us, plan=self.count)
-            self._now(state, lost=pick % 5 == 0)
+            self.become(state, lost=pick % 5 == 0)
         elif kind in (2, 3):
             self._claim(pick)
         elif kind == 4:
@@ -34,10 +34,11 @@ class World:
         elif kind == 5:
             self.desk.tell(list(self.true.values())[: pick % 4], seq=None)
         elif kind == 6 and pick % 4 == 0:
-            self._take_over()
+            self.take_over()
         self._tick()
 
-    def _now(self, state: RunState, *, lost: bool) -> None:
+    def become(self, state: RunState, *, lost: bool) -> None:
+        """A run is in this state from now on."""
         if state.status is DispatchStatus.CLOSED:
             self.true.pop(state.run_id, None)
         else:
@@ -53,15 +54,16 @@ class World:
         )
         if ready:
             run = self.true[ready[pick % len(ready)]]
-            self._now(moved(run, DispatchStatus.STARTED), lost=pick % 3 == 0)
+            self.become(moved(run, DispatchStatus.STARTED), lost=pick % 3 == 0)
 
     def _end(self, pick: int) -> None:
         running = self.running()
         if running:
             run = self.true[running[pick % len(running)]]
-            self._now(moved(run, DispatchStatus.CLOSED), lost=pick % 3 == 0)
+            self.become(moved(run, DispatchStatus.CLOSED), lost=pick % 3 == 0)
 
-    def _take_over(self) -> None:
+    def take_over(self) -> None:
+        """A dispatcher of the next epoch, told all."""
         old, self.desk = self.desk, Desk(self.desk.dispatcher.epoch + 1)
         self.desk.now_us = old.now_us
         self.desk.seq = old.seq
@@ -98,7 +100,7 @@ def test_after_an_inventory_every_waiting_run_is_released_as_others_end(
     world = World()
     for choice in choices:
         world.act(choice)
-    world._take_over()  # noqa: SLF001 - a takeover is one of its actions
+    world.take_over()
     released: set[RunId] = set()
     wanted = {
         run_id for run_id, state in world.true.items() if state.status is DispatchStatus.WAITING
@@ -111,5 +113,5 @@ def test_after_an_inventory_every_waiting_run_is_released_as_others_end(
                 world.desk.tell([moved(state, DispatchStatus.STARTED)])
                 world.true[run_id] = moved(state, DispatchStatus.STARTED)
             elif state.status is DispatchStatus.STARTED:
-                world._now(moved(state, DispatchStatus.CLOSED), lost=False)  # noqa: SLF001
+                world.become(moved(state, DispatchStatus.CLOSED), lost=False)
     assert wanted <= released

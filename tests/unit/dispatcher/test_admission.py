@@ -109,6 +109,15 @@ def test_an_admitted_run_keeps_its_hint_when_the_scheduler_agrees() -> None:
     assert rig.index.backlog() != {}
 
 
+def test_an_admitted_run_told_again_for_another_instant_is_released_then() -> None:
+    rig = Rig()
+    rig.tell(pending(a_run(1, at_us=T0 + 5_000_000)))
+    rig.tick()
+    rig.tell(pending(a_run(1, at_us=T0 + 7_000_000)))
+    assert rig.hinted(5_000) == []
+    assert rig.hinted(2_000) == [a_run(1).run_id]
+
+
 @pytest.mark.parametrize("limits", [settings(backlog=5), settings(jobs=5)])
 def test_a_tenant_with_the_limit_in_question_is_answered_when_all_is_known(
     limits: TenantSettings,

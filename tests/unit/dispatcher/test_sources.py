@@ -134,6 +134,19 @@ def test_an_inventory_that_stalls_for_ten_seconds_is_asked_for_again() -> None:
     assert rig.wanted(10_000) == [0]
 
 
+def test_an_inventory_whose_end_mark_was_lost_is_asked_for_again_after_the_next_digest() -> None:
+    rig = Rig(ready=False)
+    rig.tick()
+    rig.began()
+    rig.tell(a_run(1))
+    for _ in range(60):
+        rig.tell(a_run(1))
+        assert rig.wanted(1_000) == []
+    rig.digest(a_run(1))
+    rig.tell(a_run(2))
+    assert rig.wanted() == [0]
+
+
 def test_an_inventory_of_which_one_message_was_lost_and_one_doubled_is_not_complete() -> None:
     # The count is right; the digest just before the end mark is not.
     rig = Rig(limits=[settings(concurrency=1)], ready=False)

@@ -48,9 +48,6 @@ RESTING: Final = Stage.RESTING
 STARTED: Final = Stage.STARTED
 GONE: Final = Stage.GONE
 
-WAITS: Final = (LATER, READY, OUT, RESTING)
-"""Stages that count as the tenant's backlog."""
-
 
 class Entry(msgspec.Struct, eq=False, gc=False):
     """An open run: what its scheduler told, and what the dispatcher did with it.
@@ -73,7 +70,24 @@ class Entry(msgspec.Struct, eq=False, gc=False):
     """When the last hint for this plan was sent."""
     offers: int = 0
     """Hints sent for this plan."""
+    step: int = 0
+    """How often others passed it while it was offered: each doubles the validity of its hint."""
 
 
 LaneKey = tuple[str, str]
 """Pool, and function (empty for other targets): whose workers may take what waits there."""
+
+
+def holds(entry: Entry) -> bool:
+    """Whether a run holds a place of its tenant's quota."""
+    return entry.stage is OUT or entry.stage is RESTING or entry.stage is STARTED
+
+
+def same_place(one: RunState, other: RunState) -> bool:
+    """Whether two states of a run wait in the same queue, in the same way."""
+    return (
+        one.pool == other.pool
+        and one.handler == other.handler
+        and one.tier is other.tier
+        and one.make_up is other.make_up
+    )

@@ -40,9 +40,10 @@ from horolog.streams.dispatcher.entries import (
     RESTING,
     STARTED,
     UNDECIDED,
-    WAITS,
     Entry,
     LaneKey,
+    holds,
+    same_place,
 )
 from horolog.streams.dispatcher.later import Later
 from horolog.streams.dispatcher.queues import Lane, Pool, ReadyQueue
@@ -100,33 +101,35 @@ class Dispatcher:
         if not 0 <= message.partition < len(self._sources):
             return
         source = self._sources[message.partition]
-        if isinstance(message, RunStates):
-            if source.takes(message.writer_epoch, message.seq, now_us):
+        if isinstance(message, EpochSuperseded):
+            self._supersede(message)
+        elif not source.is_news(message.writer_epoch, message.seq):
+            pass
+        elif isinstance(message, RunStates):
+            if source.takes(message.writer_epoch, now_us):
                 self._tell(source, message, now_us)
         elif message.dispatcher == self.dispatcher:
             self._mark(source, message, now_us)
 
+    def _supersede(self, message: EpochSuperseded | InventoryBegan) -> None:
+        if message.dispatcher == self.dispatcher and message.epoch > self.epoch:
+            self.superseded_by = message.epoch
+
     def _mark(
-        self,
-        source: Source,
-        message: InventoryBegan | InventoryEnded | DigestSent | EpochSuperseded,
-        now_us: int,
+        self, source: Source, message: InventoryBegan | InventoryEnded | DigestSent, now_us: int
     ) -> None:
         match message:
-            case EpochSuperseded() | InventoryBegan() if message.epoch > self.epoch:
-                self.superseded_by = message.epoch
-            case EpochSuperseded():
-                pass
             case InventoryBegan():
+                self._supersede(message)
                 if message.epoch == self.epoch:
                     source.begin(message, now_us)
             case InventoryEnded():
                 if message.epoch == self.epoch and source.takes(
-                    message.writer_epoch, message.seq, now_us
+                    message.writer_epoch, now_us, ends=True
                 ):
                     self._ended(source, message)
             case DigestSent():
-                if source.takes(message.writer_epoch, message.seq, now_us):
+                if source.takes(message.writer_epoch, now_us):
                     self._compare(source, message)
             case _:
                 assert_never(message)
@@ -193,7 +196,7 @@ class Dispatcher:
                 sums[entry.bucket] += part - entry.part
                 entry.part = part
             if status is _PENDING:
-                self._ask(source, entry, state)
+                self._ask(source, entry, state, now_us)
                 continue
             if source.pending:
                 source.pending.pop(run_id, None)
@@ -210,7 +213,7 @@ class Dispatcher:
             before = entry.state
             if before.plan == state.plan:
                 # The hint that is out is good for it.
-                if _same_place(before, state):
+                if same_place(before, state):
                     entry.state = state
                 return
         tenant = self._tenant(state.tenant)
@@ -228,16 +231,22 @@ class Dispatcher:
             tenant.holding.add(state.run_id)
         entry.state = state
         entry.stage = STARTED
+        self._pool(state.pool).started += 1
 
-    def _ask(self, source: Source, entry: Entry, state: RunState) -> None:
-        if entry.stage in WAITS and entry.state.plan == state.plan:
-            # Admitted before; the answer may have been lost.
-            if _same_place(entry.state, state):
+    def _ask(self, source: Source, entry: Entry, state: RunState, now_us: int) -> None:
+        stage = entry.stage
+        if (stage is OUT or stage is RESTING) and entry.state.plan == state.plan:
+            # Admitted before, and its hint is good; the answer may have been lost.
+            if same_place(entry.state, state):
                 entry.state = state
         else:
-            self._leave(entry, self._tenant(state.tenant))
+            tenant = self._tenant(state.tenant)
+            self._leave(entry, tenant)
             entry.state = state
-            entry.stage = UNDECIDED
+            if stage is LATER or stage is READY:
+                self._queue_up(entry, tenant, now_us)
+            else:
+                entry.stage = UNDECIDED
         source.pending[state.run_id] = 0
         self._admission.ask_run(state.run_id, source.partition)
 
@@ -260,6 +269,7 @@ class Dispatcher:
         """Take a run out of where it is, and free what it holds."""
         stage = entry.stage
         if stage is STARTED:
+            self._pool(entry.state.pool).started -= 1
             self._free(entry, tenant)
         elif stage is LATER:
             tenant.waiting -= 1
@@ -282,6 +292,7 @@ class Dispatcher:
         self._places += 1
         entry.place = self._places
         entry.offers = 0
+        entry.step = 0
         if entry.state.not_before_us <= now_us:
             queue = self._queue(entry.state)
             queue.put(entry, tenant)
@@ -299,11 +310,14 @@ class Dispatcher:
         key = (state.pool, state.handler)
         lane = self._lanes.get(key)
         if lane is None:
-            pool = self._pools.get(state.pool)
-            if pool is None:
-                pool = self._pools[state.pool] = Pool()
-            lane = self._lanes[key] = Lane(key, pool)
+            lane = self._lanes[key] = Lane(key, self._pool(state.pool))
         return lane.queue(state.tier)
+
+    def _pool(self, name: str) -> Pool:
+        pool = self._pools.get(name)
+        if pool is None:
+            pool = self._pools[name] = Pool()
+        return pool
 
     # --- what goes out
 
@@ -312,11 +326,7 @@ class Dispatcher:
         if self.superseded_by is not None:
             return []
         out: list[Outgoing] = [
-            InventoryWanted(
-                partition=source.partition, dispatcher=self.dispatcher, epoch=self.epoch
-            )
-            for source in self._sources
-            if source.asks(now_us)
+            self._question(source) for source in self._sources if source.asks(now_us)
         ]
         known = all(source.is_known for source in self._sources)
         if known and not self._known:
@@ -335,6 +345,14 @@ class Dispatcher:
                 for first in range(0, len(hints), HINTS_PER_RECORD)
             ]
         return out
+
+    def _question(self, source: Source) -> InventoryWanted:
+        # What waits is told anew. What holds a place may go only when it is known not to.
+        for entry in [entry for entry in source.entries.values() if not holds(entry)]:
+            self._close(source, entry)
+        return InventoryWanted(
+            partition=source.partition, dispatcher=self.dispatcher, epoch=self.epoch
+        )
 
     def _decide(self, now_us: int) -> None:
         """Answer what was asked, as far as the limits in question are known."""
@@ -480,13 +498,3 @@ class Dispatcher:
                 key = pool, queue.tier
                 found[key] = found.get(key, Backlog()).with_queue(queue)
         return found
-
-
-def _same_place(one: RunState, other: RunState) -> bool:
-    """Whether two states of a run wait in the same queue, in the same way."""
-    return (
-        one.pool == other.pool
-        and one.handler == other.handler
-        and one.tier is other.tier
-        and one.make_up is other.make_up
-    )

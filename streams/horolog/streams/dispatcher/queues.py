@@ -11,13 +11,16 @@ keep their turn, and are passed over while the make-up rate leaves no room. A te
 its quota leaves the ring and is parked; it comes back when it has room.
 
 **Window.** It bounds the hints out, so that the backlog stays here, ordered and cancellable. It
-doubles when as many hints in a row as it holds were claimed within 0.5 s; when one is not, it falls
-to the claims of the last second; it never stays above twice those claims.
+doubles when as many hints in a row as it holds were claimed within 0.5 s. When one was not, it is
+the claims of the last second; it never stays above twice those. A tier gets no fewer than another
+one of its lane has out, and when all its hints were taken as many as its pool's workers hold: else
+the windows, and not the workers' 70/20/10, would settle how the tiers share a full pool.
 
-**Offers.** A hint is valid for 1.5 s, then 3 s, 6 s ... up to 30 s, each time offered again. If
-nothing of its lane has been claimed since it was sent, its workers are all busy, or it has none, or
-all hints were lost: then the run rests, and only four hints are kept valid, 3 s each, in turn. One
-of them claimed shows that workers are there, and all that rest are offered again.
+**Offers.** A hint is valid for 1.5 s and then sent again. If others that were sent after it have
+been claimed meanwhile, somebody is stuck with it: it is then valid for 3 s, 6 s ... up to 30 s. If
+nothing of its lane has been claimed since it was sent, all workers are busy, or there are none, or
+all hints were lost: the run rests, and only four hints are kept valid, 3 s each, in turn. When one
+of them is claimed there are workers, and all that rest are sent again.
 """
 
 import heapq
@@ -37,7 +40,7 @@ FAST_US: Final = 500 * MILLISECOND_US
 VALID_US: Final = (*(1_500 * MILLISECOND_US << n for n in range(5)), 30 * SECOND_US)
 """How long the first, second ... hint of a plan is valid."""
 PROBES: Final = 4
-"""Hints kept valid while nothing of the lane is claimed. They do not count for the back-off."""
+"""Hints of a queue kept valid while nothing of its lane is claimed."""
 PROBE_STEP: Final = 1
 """Index of their validity: 3 s, so that a worker that becomes free is never long without one."""
 MAKE_UP_OUT_LEAST: Final = 2
@@ -117,6 +120,8 @@ class Pool:
 
     def __init__(self) -> None:
         """Nothing was claimed yet."""
+        self.started = 0
+        """Runs that workers hold."""
         self.rate = ClaimRate()
         self.make_up = MakeUpRate()
 
@@ -130,6 +135,8 @@ class Lane:
         self.pool = pool
         self.claimed_us = -1
         """When something of it was last claimed; negative = never yet."""
+        self.passed_us = -1
+        """When the latest of the hints was sent that have been claimed."""
         self.high = ReadyQueue(self, Tier.HIGH)
         self.normal = ReadyQueue(self, Tier.NORMAL)
         self.low = ReadyQueue(self, Tier.LOW)
@@ -162,6 +169,8 @@ class ReadyQueue:
         self._fast = 0
         """Hints claimed fast in a row, the last one at most 0.5 s ago."""
         self._claimed_us = 0
+        self._is_drained = False
+        """Its last hint out was claimed, not withdrawn."""
         self._made_up_out = 0
         self._resting_count = 0
         self._sent: tuple[deque[tuple[int, Entry]], ...] = tuple(deque() for _ in VALID_US)
@@ -215,7 +224,7 @@ class ReadyQueue:
         """Runs to release now, until the window is full. `known`: every partition has told its open
         runs; until then tenants with a quota are parked.
         """
-        self._narrow(now_us)
+        self._fit(now_us)
         taken: list[Entry] = []
         while self.out < self.window:
             line = self._next(now_us)
@@ -267,12 +276,11 @@ class ReadyQueue:
 
     def offer(self, entry: Entry, now_us: int) -> int:
         """A hint goes out, for the first time or again; until when it is valid."""
-        step = min(entry.offers, len(VALID_US) - 1)
-        entry.offers += 1
-        return self._send(entry, step, now_us)
+        return self._send(entry, entry.step, now_us)
 
     def _send(self, entry: Entry, step: int, now_us: int) -> int:
         entry.stage = OUT
+        entry.offers += 1
         entry.offered_us = now_us
         self._sent[step].append((now_us, entry))
         return now_us + VALID_US[step]
@@ -290,11 +298,13 @@ class ReadyQueue:
         self.withdraw(entry)
         lane = self.lane
         lane.claimed_us = now_us
+        lane.passed_us = max(lane.passed_us, entry.offered_us)
         lane.pool.rate.add(now_us)
         self.rate.add(now_us)
         if now_us - self._claimed_us > FAST_US:
             self._fast = 0
         self._claimed_us = now_us
+        self._is_drained = not self.out
         if now_us - entry.offered_us > FAST_US:
             self._fast = 0
             return
@@ -308,12 +318,14 @@ class ReadyQueue:
         each validity.
         """
         again: list[tuple[Entry, int]] = []
-        claimed_us = self.lane.claimed_us
+        claimed_us, passed_us = self.lane.claimed_us, self.lane.passed_us
         for valid_us, sent in zip(VALID_US, self._sent, strict=True):
             while sent and (not _is_sent(sent[0]) or sent[0][0] + valid_us <= now_us):
                 sent_us, entry = item = sent.popleft()
                 if not _is_sent(item):
                     continue
+                if passed_us > sent_us:
+                    entry.step = min(entry.step + 1, len(VALID_US) - 1)
                 if claimed_us >= sent_us:
                     again.append((entry, self.offer(entry, now_us)))
                 else:
@@ -334,14 +346,20 @@ class ReadyQueue:
             self._resting.popleft()
         return again
 
-    def _narrow(self, now_us: int) -> None:
-        """Bring the window down to what is claimed."""
+    def _fit(self, now_us: int) -> None:
+        """Bring the window to what is claimed."""
         oldest_us = self._oldest_us(0)
         if self._resting_count or (oldest_us is not None and oldest_us < now_us - FAST_US):
             self._fast = 0
-            self.window = max(WINDOW_LEAST, min(self.window, self.rate.peak(now_us)))
+            self.window = max(WINDOW_LEAST, self.rate.peak(now_us))
         elif self.window > WINDOW_FIRST:
             self.window = max(WINDOW_FIRST, min(self.window, 2 * self.rate.peak(now_us)))
+        others = [queue for queue in self.lane.queues if queue is not self and not queue.is_idle]
+        if others:
+            if self._is_drained:
+                self.window = max(self.window, self.lane.pool.started)
+            self.window = max(self.window, *(queue.out for queue in others))
+        self._is_drained = False
 
     def _oldest_us(self, step: int) -> int | None:
         sent = self._sent[step]
@@ -358,6 +376,8 @@ class ReadyQueue:
 
     def wake_us(self, now_us: int) -> int | None:
         """When something is to be done without new input; None = never."""
+        if self.out < self.window and _first(self._fresh) is not None:
+            return now_us
         instants = [
             oldest_us + valid_us
             for step, valid_us in enumerate(VALID_US)

@@ -26,30 +26,30 @@ class ClaimRate:
     def add(self, now_us: int) -> None:
         """One more claim."""
         part = now_us // _PART_US
-        if part > self._part:
-            self._advance(part)
-        self._counts[self._part % _KEPT] += 1
-
-    def per_s(self, now_us: int) -> int:
-        """Claims of the last second."""
-        self._advance(now_us // _PART_US)
-        return sum(self._counts[(self._part - back) % _KEPT] for back in range(_PARTS))
-
-    def peak(self, now_us: int) -> int:
-        """Claims of the last second or of the one before, whichever had more: workers that end
-        their runs together claim in bursts, and a burst must not be missed for being a little
-        late.
-        """
-        last = self.per_s(now_us)
-        return max(last, sum(self._counts) - last)
-
-    def _advance(self, part: int) -> None:
         if part - self._part >= _KEPT:
             self._counts = [0] * _KEPT
             self._part = part
         while self._part < part:
             self._part += 1
             self._counts[self._part % _KEPT] = 0
+        self._counts[self._part % _KEPT] += 1
+
+    def per_s(self, now_us: int) -> int:
+        """Claims of the last second. Changes nothing; may be called from another thread."""
+        return self._sum(now_us, _PARTS)
+
+    def peak(self, now_us: int) -> int:
+        """Claims of the last second or of the one before, whichever had more: workers that end
+        their runs together claim in bursts, and a burst must not be missed for being a little
+        late.
+        """
+        last = self._sum(now_us, _PARTS)
+        return max(last, self._sum(now_us, _KEPT) - last)
+
+    def _sum(self, now_us: int, parts: int) -> int:
+        latest = self._part
+        idle = max(now_us // _PART_US - latest, 0)
+        return sum(self._counts[(latest - back) % _KEPT] for back in range(parts - idle))
 
 
 class MakeUpRate:

@@ -2,12 +2,12 @@
 
     ASKING ──begin mark──► TELLING ──end mark, right count──► COMPLETE
        ▲                      │
-       └── wrong count, another owner, 10 s of silence
+       └── wrong count or digest, another owner, no end mark, 10 s of silence
 
 While it is asked, once a second, everything it says is skipped until the begin mark of this epoch.
-Between the marks run states are counted. What was known from before (after a second inventory in
-one epoch) is kept until the right end mark and then goes if it was not told again: hints may be out
-for it, and a place of the quota is only free when the run is known not to hold it.
+Between the marks run states are counted. Of what was known before the question (of an inventory
+that failed) the runs that hold a place of a quota stay until the right end mark, and then go if
+they were not told again: a place is only free when its run is known not to hold it.
 
 **Digests.** When a bucket differs, its runs are asked for, and `round` goes up; each run told
 carries the round. If at the next digest the runs told since give the scheduler's sum by themselves,
@@ -76,7 +76,7 @@ class Source:
         self._teller = 0
         """Owner's epoch in the begin mark."""
         self._closing: DigestSent | None = None
-        """The last digest between the marks."""
+        """The digest before the end mark."""
         self._repairing: frozenset[int] = frozenset()
         self._ask_us = 0
         self._heard_us: int | None = None
@@ -87,21 +87,8 @@ class Source:
         """Whether all its open runs are known, or count as none."""
         return self.phase is COMPLETE or self.excused
 
-    def takes(self, writer_epoch: int, seq: int, now_us: int) -> bool:
-        """Whether a message may be used: it is not older than what was read before, and not said
-        before the begin mark. Another owner within an inventory does not know that one is due.
-        """
-        if self.phase is COMPLETE:
-            return self._is_news(writer_epoch, seq)
-        if self.phase is ASKING or not self._is_news(writer_epoch, seq):
-            return False
-        if writer_epoch != self._teller:
-            self.ask_again()
-            return False
-        self._heard_us = now_us
-        return True
-
-    def _is_news(self, writer_epoch: int, seq: int) -> bool:
+    def is_news(self, writer_epoch: int, seq: int) -> bool:
+        """Whether a message is not older than what was read before, used or not."""
         if writer_epoch < self._writer_epoch:
             return False
         if writer_epoch == self._writer_epoch and seq < self._seq:
@@ -110,13 +97,30 @@ class Source:
         self._seq = seq
         return True
 
+    def takes(self, writer_epoch: int, now_us: int, *, ends: bool = False) -> bool:
+        """Whether what is told may be used: not before the begin mark. `ends`: it is an end mark.
+
+        Another owner within an inventory does not know that one is due, and is asked. No digest is
+        sent within an inventory but directly before the end mark, so what else comes after one
+        shows that the mark was lost.
+        """
+        if self.phase is COMPLETE:
+            return True
+        if self.phase is ASKING:
+            return False
+        if writer_epoch != self._teller or (self._closing is not None and not ends):
+            self.ask_again()
+            return False
+        self._heard_us = now_us
+        return True
+
     # --- inventory
 
     def begin(self, mark: InventoryBegan, now_us: int) -> None:
         """From here on the partition tells all. Once complete, it is the answer to a question that
         was asked twice, and what follows is a state like others.
         """
-        if self.phase is COMPLETE or not self._is_news(mark.writer_epoch, mark.seq):
+        if self.phase is COMPLETE:
             return
         self.phase = TELLING
         self.round += 1

@@ -48,7 +48,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     tenants: int = 0
     """Tenants that take turns in the queue."""
     offers: int = 0
-    """Hints sent, not counting those that only looked for a sign of life."""
+    """Hints sent for its plan."""
     offered_us: int | None = None
     """When the hint that is out was sent."""
     claims_per_s: int = 0
