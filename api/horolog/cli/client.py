@@ -75,9 +75,7 @@ class Client:
         """Replace or create."""
         return self._call("PUT", path, body=body, params=params, headers=headers)
 
-    def delete(
-        self, path: str, *, params: Mapping[str, str] | None = None
-    ) -> Answer:
+    def delete(self, path: str, *, params: Mapping[str, str] | None = None) -> Answer:
         """End."""
         return self._call("DELETE", path, params=params)
 

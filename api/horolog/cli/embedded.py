@@ -10,12 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from horolog.api.backend import Health
+from horolog.projections.logs import LogStore
 from horolog.projections.projector import Projector
+from horolog.projections.queries import Queries
 from horolog.projections.stores.logs_sqlite import SqliteLogs
 from horolog.projections.stores.sqlite import SqliteHistory
 from horolog.schemas.errors import UNAVAILABLE, Unavailable
 from horolog.schemas.records import Command, Hint, Reply, RunId
-from horolog.streams.dispatcher import Standing
 from horolog.streams.host.clock import SteadyClock, SystemClock
 from horolog.streams.host.embedded import EmbeddedHost
 from horolog.streams.host.tzdata import tzdata_version, zone_rules
@@ -169,9 +171,40 @@ class Embedded:
             return True
         return await asyncio.to_thread(self.projector.wait_for, partition, seq, timeout_s)
 
-    def standing(self, run_id: RunId) -> Standing:
-        """Where a run stands with the dispatcher."""
-        return self.host.dispatcher.explain(run_id, wall_us())
+    @property
+    def queries(self) -> Queries:
+        """See `Backend`."""
+        return self.history
+
+    @property
+    def logs(self) -> LogStore:
+        """See `Backend`."""
+        return self.output
+
+    @property
+    def partitions(self) -> int:
+        """See `Backend`."""
+        return self.log.partitions
+
+    def standing(self, run_id: RunId) -> str:
+        """See `Backend`: as the dispatcher sees it."""
+        return self.host.dispatcher.explain(run_id, wall_us()).reason
+
+    def exchange(self, pool: str, handlers: frozenset[str] | None) -> "_GatewayExchange":
+        """See `Backend`."""
+        return _GatewayExchange(self.host, self.pool, self._writer, pool, handlers)
+
+    def health(self) -> Health:
+        """See `Backend`."""
+        failure = self.host.failure or self.projector.failure
+        if failure is not None:
+            return Health(ready=False, detail=f"stopped: {failure}")
+        reason = self.host.unavailable
+        return Health(ready=reason is None, detail="" if reason is None else str(reason))
+
+    def now_us(self) -> int:
+        """See `Backend`."""
+        return wall_us()
 
 
 class _AgentExchange:
@@ -195,3 +228,44 @@ class _AgentExchange:
 
     def _can_execute(self, _pool: str, handler: str) -> bool:
         return not handler or handler in self._handlers
+
+
+class _GatewayExchange:
+    """What a gateway needs for the workers of one pool that have some functions."""
+
+    def __init__(
+        self,
+        host: EmbeddedHost,
+        pool: HintPool,
+        writer: LogWriter,
+        name: str,
+        handlers: frozenset[str] | None,
+    ) -> None:
+        self._pool = pool
+        self._name = name
+        self._handlers = handlers
+        self.report = host.report
+        self.log = writer.write
+
+    def hints(self, free: int) -> Sequence[Hint]:
+        """At most so many hints."""
+        return self._pool.take(self._wants, free, wall_us())
+
+    async def wait_for_hints(self) -> None:
+        """Return when hints have come to the process."""
+        loop = asyncio.get_running_loop()
+        came = asyncio.Event()
+
+        def wake() -> None:
+            loop.call_soon_threadsafe(came.set)
+
+        end = self._pool.listen(wake)
+        try:
+            await came.wait()
+        finally:
+            end()
+
+    def _wants(self, pool: str, handler: str) -> bool:
+        if pool != self._name:
+            return False
+        return not handler if self._handlers is None else handler in self._handlers

@@ -36,7 +36,12 @@ class Output:
     """Where and how to print."""
 
     def __init__(
-        self, form: str = "table", *, quiet: bool = False, verbose: bool = False, color: bool = False
+        self,
+        form: str = "table",
+        *,
+        quiet: bool = False,
+        verbose: bool = False,
+        color: bool = False,
     ) -> None:
         if form not in FORMATS:
             raise Stop(Exit.USAGE, f"--output is {form!r}, not one of {', '.join(FORMATS)}")
@@ -94,7 +99,6 @@ class Output:
 
             yaml = YAML(typ="safe", pure=True)
             yaml.default_flow_style = False
-            yaml.sort_base_mapping_type_on_output = False  # pyright: ignore[reportAttributeAccessIssue]  set on the representer by ruamel
             yaml.dump(value, sys.stdout)  # pyright: ignore[reportUnknownMemberType]  ruamel is typed in part
         else:
             print(json.dumps(value, indent=2, ensure_ascii=False))

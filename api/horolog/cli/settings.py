@@ -29,7 +29,5 @@ def with_origins(flags: Mapping[str, str]) -> dict[str, Found]:
 def is_color_wanted() -> bool:
     """Whether standard output is a terminal that takes colours, and nobody said no."""
     return (
-        sys.stdout.isatty()
-        and not os.environ.get("NO_COLOR")
-        and os.environ.get("TERM") != "dumb"
+        sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     )

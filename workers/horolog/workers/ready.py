@@ -98,9 +98,17 @@ class HintPool:
         self._lanes: dict[Lane, ReadyQueues] = {}
         self._listeners: list[Callable[[], None]] = []
 
-    def listen(self, wake: Callable[[], None]) -> None:
-        """Be told that hints came; the call must not block."""
-        self._listeners.append(wake)
+    def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """Be told that hints came, from any thread; the call must not block. Returns what ends
+        it."""
+        with self._lock:
+            self._listeners = [*self._listeners, wake]
+
+        def end() -> None:
+            with self._lock:
+                self._listeners = [other for other in self._listeners if other is not wake]
+
+        return end
 
     def offer(self, hints: Iterable[Hint]) -> None:
         """Keep hints and tell everybody."""

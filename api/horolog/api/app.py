@@ -1,0 +1,42 @@
+"""The HTTP API as an ASGI app."""
+
+import secrets
+from importlib import metadata
+
+from fastapi import FastAPI
+
+from horolog.api import problems
+from horolog.api.auth import Authenticator, OpenHouse
+from horolog.api.backend import Backend
+from horolog.api.context import Context, Gateways
+from horolog.api.cursors import Cursors
+from horolog.api.edge import SameSite
+from horolog.api.routes import jobs, leases, runs, system
+
+
+def create_app(
+    backend: Backend,
+    *,
+    auth: Authenticator | None = None,
+    secret: bytes | None = None,
+    hosts: tuple[str, ...] = (),
+) -> FastAPI:
+    """The app over a backend. `secret`: signs cursors; random when None, so that cursors end with
+    the process. `hosts`: names beside localhost by which it may be called.
+    """
+    app = FastAPI(
+        title="Horolog",
+        version=metadata.version("horolog"),
+        description="Jobs that run when they are due, each slot accounted for.",
+    )
+    problems.install(app)
+    app.state.horolog = Context(
+        backend,
+        Gateways(backend),
+        auth or OpenHouse(),
+        Cursors(secret or secrets.token_bytes(32)),
+    )
+    for router in (leases.router, jobs.router, runs.router, system.router):
+        app.include_router(router)
+    app.add_middleware(SameSite, hosts=frozenset(hosts))
+    return app

@@ -1,0 +1,68 @@
+"""What the API needs of the process it runs in."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+import msgspec
+
+from horolog.api.gateway import Exchange, WorkerMessage
+from horolog.projections.logs import LogStore
+from horolog.projections.queries import Queries
+from horolog.schemas.records import Command, Reply, RunId
+
+
+class Health(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the process can decide and answer."""
+
+    ready: bool
+    detail: str
+    """Why not; empty when it can."""
+
+
+class Backend(Protocol):
+    """A host, its projections and its workers."""
+
+    @property
+    def queries(self) -> Queries:
+        """The history."""
+        ...
+
+    @property
+    def logs(self) -> LogStore:
+        """Output of runs."""
+        ...
+
+    @property
+    def partitions(self) -> int:
+        """Number of ledger partitions."""
+        ...
+
+    async def submit(self, command: Command) -> Reply:
+        """Have a command decided. Raises Unavailable if it is not within 5 s."""
+        ...
+
+    async def wait_for(self, partition: int, seq: int, timeout_s: float) -> bool:
+        """Wait until the history has got to a position."""
+        ...
+
+    def standing(self, run_id: RunId) -> str:
+        """Where a waiting run stands, in a sentence; empty when nothing is known."""
+        ...
+
+    def exchange(self, pool: str, handlers: frozenset[str] | None) -> Exchange:
+        """Hints of a pool for workers over HTTP: of these functions only, or, for None, of all
+        other kinds of targets.
+        """
+        ...
+
+    def connect(self, inbox: str, deliver: Callable[[WorkerMessage], None]) -> None:
+        """Have the messages to an inbox delivered."""
+        ...
+
+    def health(self) -> Health:
+        """Whether all is well."""
+        ...
+
+    def now_us(self) -> int:
+        """Wall clock, microseconds UTC."""
+        ...

@@ -1,0 +1,459 @@
+"""Jobs: create, read, change, pause, trigger, and what will and did become of their slots."""
+
+from collections.abc import Mapping
+from typing import cast
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from horolog.api import merge_patch, views, why
+from horolog.api.bodies import PATCH_TYPES, read_json
+from horolog.api.checks import faults_of
+from horolog.api.context import (
+    caught_up,
+    check_parameters,
+    command_id,
+    context_of,
+    decided,
+    if_version,
+    instant_in,
+    is_dry,
+    job_id_in,
+    new_job_id,
+    page_limit,
+    principal_of,
+    written,
+)
+from horolog.api.definitions import (
+    definition_of,
+    payload_bytes,
+    read_spec,
+    spec_of,
+)
+from horolog.api.faults import Fault, Refused
+from horolog.api.json_values import Json
+from horolog.api.limits import NEXT_DEFAULT, NEXT_MAX
+from horolog.api.problems import Denied
+from horolog.api.short_form import canonical_patch
+from horolog.api.validation import unknown_field
+from horolog.api.values import has_offset, instant_text, parse_instant
+from horolog.projections.rows import JobRow
+from horolog.projections.rows import definition_of as stored_definition
+from horolog.schemas.errors import UNKNOWN_JOB, VERSION_MISMATCH
+from horolog.schemas.records import (
+    BackfillJob,
+    CreateJob,
+    DeleteJob,
+    JobDefinition,
+    JobId,
+    PauseJob,
+    ResumeJob,
+    Tier,
+    TriggerJob,
+    UpdateJob,
+)
+from horolog.streams.calendar import anchored, next_slot
+
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+
+_EVER_US = 4_102_444_800_000_000
+"""2100-01-01, an upper end for ranges that have none."""
+
+
+@router.post("")
+async def create(request: Request) -> Response:
+    """Create a job: 201; the same again: 200; another one of that name: 409."""
+    raw = _object(await read_json(request))
+    name, whole = raw.pop("name", None), raw.pop("id", None)
+    job_id = new_job_id(request, name, whole)
+    definition = _checked(request, job_id, raw)
+    if is_dry(request):
+        return JSONResponse(_written(request, job_id, 0, definition))
+    reply = await decided(
+        request,
+        CreateJob(
+            command_id=request.headers.get("idempotency-key") or command_id(),
+            principal=principal_of(request).name,
+            job_id=job_id,
+            definition=definition,
+        ),
+    )
+    body = _written(request, job_id, reply.version, definition)
+    return written(body, reply, status=201 if reply.changed else 200, version=reply.version)
+
+
+@router.get("")
+async def index(request: Request) -> Response:
+    """Jobs in order of ID."""
+    check_parameters(request, ("tenant", "label", "pool", "paused", "q", "cursor", "limit"))
+    await caught_up(request)
+    context, principal = context_of(request), principal_of(request)
+    query = request.query_params
+    labels = dict(pair.partition("=")[::2] for pair in query.getlist("label"))
+    filter_: dict[str, object] = {
+        "labels": labels,
+        "pool": query.get("pool"),
+        "paused": query.get("paused"),
+        "q": query.get("q"),
+        "tenant": query.get("tenant"),
+    }
+    tenant = principal.tenant
+    wanted = query.get("tenant")
+    if principal.every_tenant:
+        tenant = None if wanted in (None, "*") else wanted  # type: ignore[assignment]
+    place = context.cursors.read(query.get("cursor"), str(tenant), filter_)
+    limit = page_limit(request)
+    rows = context.backend.queries.jobs(
+        tenant,
+        labels=labels,
+        pool=query.get("pool"),
+        paused=None if query.get("paused") is None else query["paused"] == "true",
+        text=query.get("q"),
+        after=None if place is None else place[1],
+        limit=limit + 1,
+    )
+    cursor = (
+        context.cursors.make((0, rows[limit - 1].job_id), str(tenant), filter_)
+        if len(rows) > limit
+        else ""
+    )
+    items: list[Json] = [
+        {**views.job_of(row), "next": _next_text(request, row)} for row in rows[:limit]
+    ]
+    return JSONResponse({"items": items, "nextCursor": cursor})
+
+
+@router.post("/{job}:trigger")
+async def trigger(request: Request, job: str) -> Response:
+    """Ask for a manual run; the same key names the same run."""
+    job_id = job_id_in(request, job)
+    raw = _object(await read_json(request, optional=True) or {})
+    _known(raw, ("idempotencyKey", "payload", "payloadBase64", "slot"))
+    faults: list[Fault] = []
+    payload = None
+    if "payload" in raw or "payloadBase64" in raw:
+        row = await _row(request, job_id)
+        content_type = stored_definition(row.definition).content_type
+        coded = raw.get("payloadBase64")
+        payload = payload_bytes(
+            raw.get("payload"), coded if isinstance(coded, str) else None, content_type, faults
+        )
+    key = raw.get("idempotencyKey")
+    if key is not None and not isinstance(key, str):
+        faults.append(Fault(pointer="/idempotencyKey", detail="is no string"))
+    if faults:
+        raise Refused(faults)
+    reply = await decided(
+        request,
+        TriggerJob(
+            command_id=command_id(),
+            principal=principal_of(request).name,
+            job_id=job_id,
+            key=key if isinstance(key, str) else command_id().replace("_", "-"),
+            payload=payload,
+            slot_us=_instant(raw, "slot"),
+        ),
+    )
+    return written({"runId": reply.run_id, "jobId": job_id}, reply, status=202)
+
+
+@router.post("/{job}:pause")
+async def pause(request: Request, job: str) -> Response:
+    """Stop planning a job until it is resumed."""
+    job_id = job_id_in(request, job)
+    raw = _object(await read_json(request, optional=True) or {})
+    _known(raw, ("until", "reason"))
+    reply = await decided(
+        request,
+        PauseJob(
+            command_id=command_id(),
+            principal=principal_of(request).name,
+            job_id=job_id,
+            until_us=_instant(raw, "until"),
+            reason=str(raw.get("reason") or ""),
+        ),
+    )
+    return written(views.job_head(job_id, "paused", reply.version), reply)
+
+
+@router.post("/{job}:resume")
+async def resume(request: Request, job: str) -> Response:
+    """Plan a paused job again."""
+    job_id = job_id_in(request, job)
+    reply = await decided(
+        request,
+        ResumeJob(command_id=command_id(), principal=principal_of(request).name, job_id=job_id),
+    )
+    return written(views.job_head(job_id, "active", reply.version), reply)
+
+
+@router.post("/{job}:backfill")
+async def backfill(request: Request, job: str) -> Response:
+    """Turn skipped or never planned slots of the past into runs."""
+    job_id = job_id_in(request, job)
+    raw = _object(await read_json(request))
+    _known(raw, ("from", "to", "priority"))
+    from_us, to_us = _instant(raw, "from"), _instant(raw, "to")
+    tier = str(raw.get("priority") or "low")
+    if from_us is None or to_us is None or tier not in ("high", "normal", "low"):
+        detail = "a backfill needs from and to; priority is high, normal or low"
+        raise Refused([Fault(pointer="/from", detail=detail)])
+    reply = await decided(
+        request,
+        BackfillJob(
+            command_id=command_id(),
+            principal=principal_of(request).name,
+            job_id=job_id,
+            from_us=from_us,
+            to_us=to_us,
+            tier=Tier(tier),
+        ),
+    )
+    return written({"jobId": job_id, "changed": reply.changed}, reply, status=202)
+
+
+@router.get("/{job}/next")
+async def upcoming(request: Request, job: str) -> Response:
+    """The next slots of a job."""
+    check_parameters(request, ("count",))
+    row = await _row(request, job_id_in(request, job))
+    count = min(int(request.query_params.get("count") or NEXT_DEFAULT), NEXT_MAX)
+    slots = _next(request, row.job_id, stored_definition(row.definition), count)
+    return JSONResponse({"items": [{"slot": instant_text(slot_us)} for slot_us in slots]})
+
+
+@router.get("/{job}/slots")
+async def slots(request: Request, job: str) -> Response:
+    """What became of the slots of a range."""
+    check_parameters(request, ("from", "to", "limit"))
+    job_id = job_id_in(request, job)
+    await _row(request, job_id)
+    rows = context_of(request).backend.queries.slots(
+        job_id,
+        instant_in(request, "from") or 0,
+        instant_in(request, "to") or _EVER_US,
+        page_limit(request),
+    )
+    return JSONResponse({"items": [views.slot_of(row) for row in rows]})
+
+
+@router.get("/{job}/versions")
+async def versions(request: Request, job: str) -> Response:
+    """Definitions a job had, newest first, with who and when."""
+    job_id = job_id_in(request, job)
+    await caught_up(request)
+    rows = context_of(request).backend.queries.versions(job_id)
+    if not rows:
+        raise Denied(UNKNOWN_JOB, f"there is no job {job_id}")
+    return JSONResponse({"items": [views.version_of(row) for row in rows]})
+
+
+@router.get("/{job}/why")
+async def explain_why(request: Request, job: str) -> Response:
+    """Why a slot ran, waits or did not run."""
+    check_parameters(request, ("at",))
+    job_id = job_id_in(request, job)
+    row = await _row(request, job_id)
+    context = context_of(request)
+    trail = why.trail(
+        context.backend, row, instant_in(request, "at"), context.zones, context.backend.now_us()
+    )
+    return JSONResponse({"jobId": job_id, "trail": list(trail)})
+
+
+@router.get("/{job}/runs")
+async def runs(request: Request, job: str) -> Response:
+    """Runs of a job, newest first; `from` inclusive, `to` exclusive."""
+    check_parameters(request, ("status", "from", "to", "cursor", "limit"))
+    job_id = job_id_in(request, job)
+    await _row(request, job_id)
+    context = context_of(request)
+    query = request.query_params
+    statuses = sorted({part for each in query.getlist("status") for part in each.split(",")})
+    filter_: dict[str, object] = {
+        "job": job_id,
+        "statuses": statuses,
+        "from": query.get("from"),
+        "to": query.get("to"),
+    }
+    page = context.backend.queries.runs(
+        job_id,
+        statuses=statuses,
+        from_us=instant_in(request, "from"),
+        to_us=instant_in(request, "to"),
+        after=context.cursors.read(query.get("cursor"), job_id, filter_),
+        limit=page_limit(request),
+    )
+    cursor = "" if page.after is None else context.cursors.make(page.after, job_id, filter_)
+    return JSONResponse({"items": [views.run_of(row) for row in page.rows], "nextCursor": cursor})
+
+
+@router.get("/{job}")
+async def read(request: Request, job: str) -> Response:
+    """A job."""
+    row = await _row(request, job_id_in(request, job))
+    body = {**views.job_of(row), "next": _next_text(request, row, 3)}
+    return JSONResponse(body, headers={"ETag": f'"{row.version}"'})
+
+
+@router.put("/{job}")
+async def replace(request: Request, job: str) -> Response:
+    """Replace a job's definition, or create it."""
+    job_id = job_id_in(request, job)
+    raw = _object(await read_json(request))
+    _same_name(raw, job_id)
+    definition = _checked(request, job_id, raw)
+    await caught_up(request)
+    row = context_of(request).backend.queries.job(job_id)
+    if row is None or row.status == "deleted":
+        if is_dry(request):
+            return JSONResponse(_written(request, job_id, 0, definition))
+        reply = await decided(
+            request,
+            CreateJob(
+                command_id=command_id(),
+                principal=principal_of(request).name,
+                job_id=job_id,
+                definition=definition,
+            ),
+        )
+        body = _written(request, job_id, reply.version, definition)
+        return written(body, reply, status=201, version=reply.version)
+    return await _update(request, row, definition)
+
+
+@router.patch("/{job}")
+async def patch(request: Request, job: str) -> Response:
+    """Change some fields (JSON Merge Patch, RFC 7396)."""
+    row = await _row(request, job_id_in(request, job))
+    before = spec_of(stored_definition(row.definition))
+    change = canonical_patch(await read_json(request, PATCH_TYPES), before)
+    merged = merge_patch.merge(cast("Json", before), change)
+    return await _update(request, row, _checked(request, row.job_id, _object(merged)))
+
+
+@router.delete("/{job}")
+async def delete(request: Request, job: str) -> Response:
+    """Delete a job; running attempts go on unless `cancelRunning` is given."""
+    job_id = job_id_in(request, job)
+    _match(request, await _row(request, job_id))
+    reply = await decided(
+        request,
+        DeleteJob(
+            command_id=command_id(),
+            principal=principal_of(request).name,
+            job_id=job_id,
+            if_version=if_version(request),
+            cancel_running=request.query_params.get("cancelRunning") == "true",
+        ),
+    )
+    return written(views.job_head(job_id, "deleted", reply.version), reply)
+
+
+async def _update(request: Request, row: JobRow, definition: JobDefinition) -> Response:
+    _match(request, row)
+    if is_dry(request):
+        return JSONResponse(_written(request, row.job_id, row.version, definition))
+    reply = await decided(
+        request,
+        UpdateJob(
+            command_id=command_id(),
+            principal=principal_of(request).name,
+            job_id=row.job_id,
+            definition=definition,
+            if_version=if_version(request),
+        ),
+    )
+    body = _written(request, row.job_id, reply.version, definition)
+    return written({**body, "changed": reply.changed}, reply, version=reply.version)
+
+
+def _match(request: Request, row: JobRow) -> None:
+    """412 for a tag that can match no version; the scheduler judges the others."""
+    if if_version(request) == -1:
+        raise Denied(
+            VERSION_MISMATCH,
+            f'If-Match is {request.headers["if-match"]}, the job\'s tag is "{row.version}"',
+            headers={"ETag": f'"{row.version}"'},
+        )
+
+
+def _checked(request: Request, job_id: JobId, raw: dict[str, Json]) -> JobDefinition:
+    context = context_of(request)
+    spec = read_spec(raw)
+    definition = definition_of(spec, context.zones)
+    zones = context.zones.with_zone(definition.schedule.timezone)
+    faults = faults_of(definition, job_id, context.backend.now_us(), zones)
+    if faults:
+        raise Refused(faults)
+    return definition
+
+
+def _written(
+    request: Request, job_id: JobId, version: int, definition: JobDefinition
+) -> dict[str, Json]:
+    return views.written_job(job_id, version, definition, _next(request, job_id, definition, 3))
+
+
+def _next(request: Request, job_id: JobId, definition: JobDefinition, count: int) -> list[int]:
+    context = context_of(request)
+    now_us = context.backend.now_us()
+    schedule = anchored(definition.schedule, now_us)
+    zones = context.zones.with_zone(schedule.timezone)
+    found: list[int] = []
+    after_us = now_us
+    while len(found) < count:
+        slot_us = next_slot(schedule, job_id, after_us, zones)
+        if slot_us is None:
+            break
+        found.append(slot_us)
+        after_us = slot_us
+    return found
+
+
+def _next_text(request: Request, row: JobRow, count: int = 1) -> list[Json]:
+    if row.status != "active":
+        return []
+    slots = _next(request, row.job_id, stored_definition(row.definition), count)
+    return [instant_text(slot_us) for slot_us in slots]
+
+
+async def _row(request: Request, job_id: JobId) -> JobRow:
+    await caught_up(request)
+    row = context_of(request).backend.queries.job(job_id)
+    if row is None or row.status == "deleted":
+        raise Denied(UNKNOWN_JOB, f"there is no job {job_id}")
+    return row
+
+
+def _object(raw: Json) -> dict[str, Json]:
+    if not isinstance(raw, dict):
+        raise Refused([Fault(pointer="", detail="is no object")])
+    return dict(raw)
+
+
+def _known(raw: Mapping[str, Json], names: tuple[str, ...]) -> None:
+    faults = [unknown_field("", name, names) for name in raw if name not in names]
+    if faults:
+        raise Refused(faults)
+
+
+def _same_name(raw: dict[str, Json], job_id: JobId) -> None:
+    """A body may repeat the name of its path, not contradict it."""
+    name, whole = raw.pop("name", None), raw.pop("id", None)
+    if name not in (None, job_id.partition(".")[2]) or whole not in (None, job_id):
+        detail = f"the path names {job_id}; leave name and id out of the body"
+        raise Refused([Fault(pointer="/name", detail=detail)])
+
+
+def _instant(raw: Mapping[str, Json], name: str) -> int | None:
+    text = raw.get(name)
+    if text is None:
+        return None
+    try:
+        if not isinstance(text, str) or not has_offset(text):
+            raise ValueError("is no instant with an offset, as 2026-12-01T00:00:00Z")
+        return parse_instant(text)
+    except ValueError as error:
+        raise Refused([Fault(pointer=f"/{name}", detail=f"{text!r} {error}")]) from error

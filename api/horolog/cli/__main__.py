@@ -1,0 +1,5 @@
+"""`python -m horolog.cli`."""
+
+from horolog.cli.main import main
+
+main()

@@ -1,0 +1,146 @@
+"""`horolog up`: everything in one process, until it is told to drain."""
+
+import asyncio
+import contextlib
+import importlib
+import secrets
+import signal
+import socket
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import uvicorn
+from typing_extensions import override
+
+from horolog.api.app import create_app
+from horolog.cli.embedded import Embedded
+from horolog.cli.exits import Exit, Stop
+from horolog.schemas.errors import PORT_IN_USE, HorologError
+from horolog.workers.executors.handler import Handler
+
+SECRET_FILE: Final = "cursor-secret"
+BOX: Final = """\
++----------------------------------------------------------------------------+
+| One process on SQLite: for a laptop or a single server.                    |
+| It is not for: surviving the loss of this machine, more than one server.   |
+| Whoever reaches the port may run commands as this user: keep it on this    |
+| machine.                                                                   |
++----------------------------------------------------------------------------+"""
+
+
+def serve(
+    *,
+    data: Path,
+    host: str,
+    port: int,
+    partitions: int | None,
+    slots: int,
+    handlers: Mapping[str, Handler],
+    hosts: tuple[str, ...] = (),
+    quiet: bool = False,
+) -> None:
+    """Serve until TERM or INT, then drain. Raises Stop with what to do."""
+    listener = _listen(host, port)
+    try:
+        server = Embedded(data, partitions=partitions, slots=slots, handlers=handlers)
+    except HorologError as error:
+        listener.close()
+        text = f"{error.detail} ({error.error.number})"
+        raise Stop(Exit.UNAVAILABLE, text, hint=error.error.hint) from error
+    server.start()
+    try:
+        asyncio.run(_serve(server, listener, data, hosts, quiet=quiet))
+    finally:
+        if not quiet:
+            print("draining: what runs may finish; once more Ctrl-C kills it", file=sys.stderr)
+        server.stop()
+    if server.host.failure is not None:
+        raise Stop(Exit.FAILED, f"the host stopped: {server.host.failure}")
+
+
+def handlers_of(modules: list[str]) -> dict[str, Handler]:
+    """Functions registered by the workers of some modules, named `module` or `module:worker`."""
+    found: dict[str, Handler] = {}
+    sys.path.insert(0, "")
+    for text in modules:
+        module_name, _, name = text.partition(":")
+        try:
+            module = importlib.import_module(module_name)
+            worker = getattr(module, name or "worker")
+        except (ImportError, AttributeError) as error:
+            raise Stop(Exit.USAGE, f"--handlers {text}: {error}") from error
+        found |= worker.handlers
+    return found
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise Stop(
+            Exit.UNAVAILABLE,
+            f"{host}:{port} cannot be listened on: {error.strerror} ({PORT_IN_USE.number})",
+            hint="name another with --port",
+        ) from error
+    return listener
+
+
+async def _serve(
+    server: Embedded,
+    listener: socket.socket,
+    data: Path,
+    hosts: tuple[str, ...],
+    *,
+    quiet: bool,
+) -> None:
+    app = create_app(server, secret=_secret(data), hosts=hosts)
+    config = uvicorn.Config(
+        app, log_level="warning", lifespan="off", timeout_graceful_shutdown=1, access_log=False
+    )
+    api = _Api(config)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+
+    def failed() -> None:
+        loop.call_soon_threadsafe(stop.set)
+
+    server.host.on_failure = failed
+    serving = loop.create_task(api.serve(sockets=[listener]))
+    if not quiet:
+        address, port = listener.getsockname()[:2]
+        print(BOX, file=sys.stderr)
+        print(f"API on http://{address}:{port}, data in {data}", file=sys.stderr)
+        print("next: horolog add hello --every 1m -- echo hi", file=sys.stderr, flush=True)
+    waiting = loop.create_task(stop.wait())
+    await asyncio.wait((serving, waiting), return_when=asyncio.FIRST_COMPLETED)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.remove_signal_handler(number)
+    api.should_exit = True
+    waiting.cancel()
+    await serving
+
+
+class _Api(uvicorn.Server):
+    """uvicorn without its own signal handlers: what ends first is decided here."""
+
+    @contextlib.contextmanager
+    @override
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals alone."""
+        yield
+
+
+def _secret(data: Path) -> bytes:
+    """The secret that signs cursors: made once for a data directory."""
+    place = data / SECRET_FILE
+    if not place.exists():
+        place.touch(mode=0o600)
+        place.write_bytes(secrets.token_bytes(32))
+    return place.read_bytes()
