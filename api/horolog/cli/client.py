@@ -99,7 +99,9 @@ class Client:
         """A body as it comes, for as long as it comes."""
         try:
             timeout = httpx2.Timeout(_TIMEOUT_S, read=None)
-            with self._http.stream("GET", path, params=params, timeout=timeout) as response:
+            with self._http.stream(
+                "GET", path, params=params, timeout=timeout, headers=self._seen()
+            ) as response:
                 if response.status_code >= 400:
                     response.read()
                     self._checked(_answer(response))
@@ -127,8 +129,8 @@ class Client:
         headers: Mapping[str, str] | None,
     ) -> Answer:
         sent = dict(headers or {})
-        if method == "GET" and self._positions:
-            sent[_POSITION] = ", ".join(f"{k}:{v}" for k, v in self._positions.items())
+        if method == "GET":
+            sent |= self._seen()
         try:
             response = self._http.request(method, path, json=body, params=params, headers=sent)
         except httpx2.TransportError as error:
@@ -138,6 +140,12 @@ class Client:
         if colon:
             self._positions[partition] = seq
         return _answer(response)
+
+    def _seen(self) -> dict[str, str]:
+        """What makes a read see all that this client wrote."""
+        if not self._positions:
+            return {}
+        return {_POSITION: ", ".join(f"{k}:{v}" for k, v in self._positions.items())}
 
     def _checked(self, answer: Answer) -> Answer:
         if answer.status < 400:

@@ -188,7 +188,7 @@ def _apply(session: Session, change: Change) -> None:
     if change.verb == "delete":
         session.client.delete(f"/v1/jobs/{change.job_id}")
     else:
-        session.client.put(f"/v1/jobs/{change.job_id}", cast("Object", change.spec))
+        session.client.put(f"/v1/jobs/{change.job_id}", change.spec)
     session.out.line(f"{change.job_id} {change.verb}d")
 
 

@@ -42,7 +42,10 @@ def add(session: Session, name: str, schedule: Object, command: list[str]) -> No
 
 def written(session: Session, job: Object, verb: str) -> None:
     """Say what a write did, the next slots, and what to do next."""
-    session.out.item(job, [("", f"{job['id']} {verb}, version {job['version']}")])
+    if session.out.is_table:
+        session.out.line(f"{job['id']} {verb}, version {job['version']}")
+    else:
+        session.out.item(job, [])
     slots = job.get("next")
     if isinstance(slots, list) and slots:
         session.out.note("next slots: " + ", ".join(str(slot) for slot in slots))

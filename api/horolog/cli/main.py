@@ -3,6 +3,7 @@
 Heavy modules are imported by the commands that need them: `horolog --help` imports no server.
 """
 
+import difflib
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from horolog.cli.arguments import hoist
+from horolog.cli.arguments import WITH_VALUE, hoist
 from horolog.cli.exits import Exit, Stop
 from horolog.cli.session import Session
 
@@ -429,13 +430,30 @@ def settings(
     local.settings(session_of(context), origin=origin)
 
 
+def _check_verb(argv: list[str]) -> None:
+    """Refuse a verb that is not known, naming the nearest."""
+    verbs = list(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+    words = iter(argv)
+    for word in words:
+        if word in WITH_VALUE:
+            next(words, None)
+        elif not word.startswith("-"):
+            if word not in verbs:
+                near = difflib.get_close_matches(word, verbs, 1)
+                hint = f"did you mean `horolog {near[0]}`?" if near else "see `horolog --help`"
+                raise Stop(Exit.USAGE, f"there is no command {word!r}", hint=hint)
+            return
+
+
 def main() -> None:
     """Run the command line; the exit status is part of the interface."""
     if not __debug__:
         sys.stderr.write("horolog: start Python without -O: its assertions must stay on\n")
         sys.exit(Exit.USAGE)
+    argv = hoist(sys.argv[1:])
     try:
-        app(hoist(sys.argv[1:]), prog_name="horolog")
+        _check_verb(argv)
+        app(argv, prog_name="horolog")
     except Stop as stop:
         sys.stderr.write(f"horolog: {stop.message}\n")
         for detail in stop.details:
