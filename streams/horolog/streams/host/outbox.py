@@ -56,6 +56,9 @@ class Outbox:
         """Send each dispatcher that has an inventory the digest of its open runs."""
         for dispatcher in self._epochs:
             if dispatcher not in self._resends:
+                # Asks and numbers of jobs have no digest: they are told again with it, so that a
+                # lost one is mended within a minute.
+                self._told.append((dispatcher, self._states(list(self._of_jobs(dispatcher)))))
                 self._told.append((dispatcher, self._digest(dispatcher)))
 
     @property
@@ -115,6 +118,8 @@ class Outbox:
             yield dispatcher, self._states(part)
         if not resending.job_ids:
             del self._resends[dispatcher]
+            # At the same seq as the end: what was lost or doubled on the way shows at once.
+            yield dispatcher, self._digest(dispatcher)
             if not order.buckets:
                 yield (
                     dispatcher,

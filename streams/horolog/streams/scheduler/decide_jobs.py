@@ -128,14 +128,15 @@ def update(state: PartitionState, command: UpdateJob, now_us: int) -> Iterator[S
         yield fault
         return
     yield from decide_slots.settle(state, job, now_us)
+    edge_us = _edge_us(job, now_us)
     if reschedules:
-        yield from _revoke(job, now_us)
+        yield from _revoke(job, edge_us)
         yield from decide_slots.end_cursors(state, job, SkipReason.CATCH_UP)
     yield JobUpdated(
         job_id=job.job_id,
         version=job.version + 1,
         definition=definition,
-        accounted_to_us=now_us,
+        accounted_to_us=edge_us,
         reschedules=reschedules,
         command_id=command.command_id,
         reply_to=command.reply_to,
@@ -163,7 +164,7 @@ def pause(state: PartitionState, command: PauseJob, now_us: int) -> Iterator[Ste
     yield from _withdraw(state, job, now_us, SkipReason.PAUSED)
     yield JobPaused(
         job_id=job.job_id,
-        accounted_to_us=now_us,
+        accounted_to_us=_edge_us(job, now_us),
         until_us=command.until_us,
         reason=command.reason,
         command_id=command.command_id,
@@ -184,7 +185,7 @@ def resume(state: PartitionState, command: ResumeJob, now_us: int) -> Iterator[S
     yield from decide_slots.settle(state, job, now_us)
     yield JobResumed(
         job_id=job.job_id,
-        accounted_to_us=now_us,
+        accounted_to_us=_edge_us(job, now_us),
         command_id=command.command_id,
         reply_to=command.reply_to,
         principal=command.principal,
@@ -211,7 +212,7 @@ def delete(state: PartitionState, command: DeleteJob, now_us: int) -> Iterator[S
             )
     yield JobDeleted(
         job_id=job.job_id,
-        accounted_to_us=now_us,
+        accounted_to_us=_edge_us(job, now_us),
         command_id=command.command_id,
         reply_to=command.reply_to,
         principal=command.principal,
@@ -282,16 +283,23 @@ def _fault(
     )
 
 
-def _revoke(job: Job, now_us: int) -> Iterator[Step]:
+def _edge_us(job: Job, now_us: int) -> int:
+    """Up to where slots belong to what was in force before an edit: now, or a slot still to come
+    whose run was cancelled and must not come back.
+    """
+    return max(now_us, job.accounted_to_us)
+
+
+def _revoke(job: Job, edge_us: int) -> Iterator[Step]:
     """Take back the planned runs whose slot is still to come."""
     for run in list(job.runs.values()):
-        if run.is_unstarted_slot and run.slot_us is not None and run.slot_us > now_us:
+        if run.is_unstarted_slot and run.slot_us is not None and run.slot_us > edge_us:
             yield RunRevoked(job_id=job.job_id, run_id=run.run_id, slot_us=run.slot_us)
 
 
 def _withdraw(state: PartitionState, job: Job, now_us: int, reason: SkipReason) -> Iterator[Step]:
     """End what has not started: revoke slots to come, skip those that came, end the cursors."""
-    yield from _revoke(job, now_us)
+    yield from _revoke(job, _edge_us(job, now_us))
     for run in list(job.runs.values()):
         if run.is_unstarted_slot and run.slot_us is not None:
             yield RunSkipped(

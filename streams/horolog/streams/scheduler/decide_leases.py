@@ -15,7 +15,6 @@ from horolog.schemas.records import (
     CompleteRun,
     EpochSuperseded,
     Heartbeat,
-    JobStatus,
     RefusalReason,
     ReleaseRun,
     ReportAnswered,
@@ -288,7 +287,7 @@ def _end(
     cancelled, cancel_reason = run.cancel_asked, run.cancel_reason
     yield ended
     if ended.retry_at_us is None:
-        if cancelled or job.status is JobStatus.DELETED:
+        if cancelled or not job.exists:
             yield RunCancelled(
                 job_id=job.job_id,
                 run_id=run.run_id,
@@ -302,7 +301,7 @@ def _end(
 
 
 def _must_end(job: Job, run: Run) -> bool:
-    return run.cancel_asked or job.status is JobStatus.DELETED
+    return run.cancel_asked or not job.exists
 
 
 def _retry_at(

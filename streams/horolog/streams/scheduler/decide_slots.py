@@ -86,7 +86,7 @@ def skip_paused(state: PartitionState, job: Job, to_us: int) -> Iterator[Step]:
 def end_pause(state: PartitionState, job: Job, now_us: int) -> Iterator[Step]:
     """The end of a pause has come: slots from that very instant on are decided as usual."""
     assert job.paused_until_us is not None
-    until_us = job.paused_until_us - 1
+    until_us = max(job.paused_until_us - 1, job.accounted_to_us)
     yield from skip_paused(state, job, until_us)
     yield JobResumed(job_id=job.job_id, accounted_to_us=until_us)
     yield from plan(state, job, now_us)
@@ -236,7 +236,7 @@ def _judge_in_turn(job: Job, due: list[Run], now_us: int) -> Iterator[Step]:
     runs and what is made up wait for their turn: somebody asked for them.
     """
     policy = job.in_force.overlap
-    slots = [run for run in due if run.origin is RunOrigin.SCHEDULE]
+    slots = [run for run in due if run.origin is RunOrigin.SCHEDULE and run.is_unstarted_slot]
     if policy is Overlap.REPLACE and slots:
         for run in slots[:-1]:
             yield _overlapping(job, run)

@@ -330,7 +330,11 @@ def _run_gone(
     state: PartitionState, event: RunRevoked | RunSkipped | RunDiscarded | RunCancelled
 ) -> None:
     job = state.jobs[event.job_id]
-    _end_run(job, job.runs[event.run_id], event)
+    run = job.runs[event.run_id]
+    if isinstance(event, RunCancelled) and run.is_unstarted_slot and run.slot_us is not None:
+        # The slot is decided, though it may be still to come: no edit may bring it back.
+        job.accounted_to_us = max(job.accounted_to_us, run.slot_us)
+    _end_run(job, run, event)
     if not isinstance(event, RunRevoked | RunSkipped):
         _remember(job, event, event.run_id)
 
