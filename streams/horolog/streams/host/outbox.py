@@ -138,6 +138,16 @@ class Outbox:
             if self._dispatcher_of(tenant) == dispatcher:
                 yield TenantJobs(tenant=tenant, jobs_count=jobs_count)
 
+    def _of_jobs(self, dispatcher: int) -> Iterator[JobAsk | TenantJobs]:
+        """Numbers of jobs, and the jobs that wait for admission."""
+        yield from self._tenants(dispatcher)
+        for job in self._state.jobs.values():
+            if (
+                job.status is JobStatus.REQUESTED
+                and self._dispatcher_of(tenant_of(job.job_id)) == dispatcher
+            ):
+                yield job_ask(job)
+
     def _open_of(
         self, job_id: JobId, dispatcher: int, buckets: tuple[int, ...]
     ) -> Iterator[RunState | JobAsk]:
