@@ -12,10 +12,9 @@ import time
 
 from bench.report import median, report
 from horolog.schemas.codec import decode, encode
-from horolog.schemas.records import ClaimRun, CompleteRun, Event, RunId, RunResult
-from tests.builders.core import EPOCH, Core, definition
-from horolog.schemas.records import JobId
+from horolog.schemas.records import ClaimRun, CompleteRun, Event, JobId, RunId, RunResult
 from horolog.streams.limits import SECOND_US
+from tests.builders.core import EPOCH, Core, definition
 
 ROUNDS = 5
 STEP = 500

@@ -195,11 +195,16 @@ def instant_in(request: Request, name: str) -> int | None:
     if text is None:
         return None
     try:
-        if not has_offset(text):
-            raise ValueError("has no offset; write it as 2024-01-15T00:00:00Z")
-        return parse_instant(text)
+        return zoned_instant(text)
     except ValueError as error:
         raise Refused([Fault(pointer=f"?{name}", detail=f"{text!r} {error}")]) from error
+
+
+def zoned_instant(text: str) -> int:
+    """An instant with an offset, microseconds UTC; ValueError in words."""
+    if not has_offset(text):
+        raise ValueError("has no offset; write it as 2024-01-15T00:00:00Z")
+    return parse_instant(text)
 
 
 def check_parameters(request: Request, known: Sequence[str]) -> None:

@@ -134,10 +134,25 @@ def _dict(value: Json) -> dict[str, Json]:
 
 
 def _spec_in(job: Object) -> dict[str, Json]:
-    names = (
-        "schedule target payload payloadBase64 contentType timeout killGrace retry priority pool "
-        "catchUp overlap startingDeadline leaseTerm owner labels description"
-    ).split()
+    names = [
+        "schedule",
+        "target",
+        "payload",
+        "payloadBase64",
+        "contentType",
+        "timeout",
+        "killGrace",
+        "retry",
+        "priority",
+        "pool",
+        "catchUp",
+        "overlap",
+        "startingDeadline",
+        "leaseTerm",
+        "owner",
+        "labels",
+        "description",
+    ]
     return {name: job[name] for name in names if name in job}
 
 

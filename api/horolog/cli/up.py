@@ -20,7 +20,7 @@ from horolog.cli.exits import Exit, Stop
 from horolog.schemas.errors import PORT_IN_USE, HorologError
 from horolog.workers.executors.handler import Handler
 
-SECRET_FILE: Final = "cursor-secret"
+SECRET_FILE: Final = "cursor-secret"  # noqa: S105 - the name of a file
 BOX: Final = """\
 +----------------------------------------------------------------------------+
 | One process on SQLite: for a laptop or a single server.                    |

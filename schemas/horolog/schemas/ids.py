@@ -71,7 +71,8 @@ def run_id_of_slot(job_id: JobId, slot_us: int) -> RunId:
 
 def run_id_of_key(job_id: JobId, key: str) -> RunId:
     """Run ID of a manual run. A key that could not stand in an ID is replaced by its digest:
-    SHA-256 in base32, lower case, first 26 characters (130 bits)."""
+    SHA-256 in base32, lower case, first 26 characters (130 bits).
+    """
     if _KEY.fullmatch(key) is None:
         digest = hashlib.sha256(key.encode()).digest()
         key = base64.b32encode(digest).decode().lower()[:26]

@@ -125,6 +125,12 @@ class Watched(Printed):
         self.capture: Capture | None = None
 
 
+async def begun(capture: Capture, task: "asyncio.Task[Outcome]") -> None:
+    """Return when a target has printed something, or ended."""
+    while not capture.is_dirty and not task.done():  # noqa: ASYNC110 - a pipe tells nobody
+        await asyncio.sleep(0.005)
+
+
 def execute(
     kind: Kind, name: str, *, payload: bytes = b"", why: Why | None = None, grace_us: int = 300_000
 ) -> tuple[Outcome, Printed]:
@@ -137,8 +143,7 @@ def execute(
         signal = StopSignal()
         task = asyncio.create_task(kind.executor.execute(given, capture, signal))
         if why is not None:
-            while not capture.is_dirty and not task.done():
-                await asyncio.sleep(0.005)
+            await begun(capture, task)
             signal.ask(why)
         outcome = await task
         await asyncio.sleep(0)
@@ -169,7 +174,7 @@ def test_payload_is_handed_over_as_it_is(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize(
-    ("why", "result"),
+    "why, result",
     [
         (Why.CANCELLED, RunResult.CANCELLED),
         (Why.TIMED_OUT, RunResult.TIMED_OUT),

@@ -96,7 +96,7 @@ def test_missing_program_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "error", "code"),
+    "script, error, code",
     [
         ("kill -9 $$", "killed (signal 9, SIGKILL)", 137),
         ("kill -15 $$", "terminated (signal 15, SIGTERM)", 143),
@@ -111,7 +111,7 @@ def test_x05_exit_status_is_told_in_words(script: str, error: str, code: int) ->
 
 
 @pytest.mark.parametrize(
-    ("why", "result"),
+    "why, result",
     [(Why.TIMED_OUT, RunResult.TIMED_OUT), (Why.CANCELLED, RunResult.CANCELLED)],
 )
 def test_x05_what_we_sent_tells_a_time_out_from_a_cancel(why: Why, result: RunResult) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from horolog.schemas.ids import slot_of
 from horolog.schemas.records import (
     AttemptEnded,
     CursorStarted,

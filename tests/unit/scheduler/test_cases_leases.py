@@ -39,10 +39,10 @@ from tests.builders.core import (
 SLOT = T0 + 300 * SECOND_US
 
 
-def core_with_due_run(**changes: int) -> tuple[Core, RunId]:
+def core_with_due_run(retries: int = 0, timeout_us: int = 600 * SECOND_US) -> tuple[Core, RunId]:
     """A core with one run that is due and waits for a worker."""
     core = Core(SLOT - 5 * SECOND_US)
-    core.create(definition("5 12 * * *", **changes))
+    core.create(definition("5 12 * * *", retries=retries, timeout_us=timeout_us))
     core.pass_time(5 * SECOND_US)
     return core, run_at(SLOT)
 
@@ -141,7 +141,7 @@ def test_l05_frozen_worker_does_not_renew_its_successors_lease() -> None:
 
 
 @pytest.mark.parametrize(
-    ("retry", "delay_s"),
+    "retry, delay_s",
     [(1, 1), (2, 2), (12, 2048), (13, 3600), (47, 3600), (48, 3600), (1025, 3600), (100_000, 3600)],
 )
 def test_l07_backoff_is_capped_at_any_retry_number(retry: int, delay_s: int) -> None:

@@ -36,9 +36,9 @@ def replies_of(core: Core) -> list[Reply]:
     return [message for message in core.sent(Reply) if isinstance(message, Reply)]
 
 
-def create(command_id: str = "c", **changes: str) -> CreateJob:
+def create(command_id: str = "c", cron: str = "*/5 * * * *") -> CreateJob:
     """A command that creates the job."""
-    return CreateJob(command_id=command_id, job_id=JOB, definition=definition(**changes))
+    return CreateJob(command_id=command_id, job_id=JOB, definition=definition(cron))
 
 
 def test_job_that_is_asked_for_exists_once_its_tenant_admits_it() -> None:

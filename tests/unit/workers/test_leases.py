@@ -49,10 +49,10 @@ class Desk:
         """A message comes."""
         return list(self.leases.deliver(message, self.at_us, self.at_us))
 
-    def running(self, **changes: int) -> Grant:
+    def running(self) -> Grant:
         """Claim a run and get it."""
         self.claim()
-        given = grant(Target(handler="x"), claim_id=f"c{self.count}", **changes)
+        given = grant(Target(handler="x"), claim_id=f"c{self.count}")
         assert isinstance(self.deliver(given)[0], Start)
         return given
 

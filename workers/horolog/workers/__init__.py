@@ -20,7 +20,7 @@ __all__ = ["Context", "NoRetry", "Worker"]
 def __getattr__(name: str) -> Any:
     # The HTTP client is heavy, and the agent of `horolog up` does not need the SDK.
     if name == "Worker":
-        from horolog.workers.sdk import Worker as found
+        from horolog.workers import sdk
 
-        return found
+        return sdk.Worker
     raise AttributeError(name)

@@ -100,7 +100,8 @@ class HintPool:
 
     def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
         """Be told that hints came, from any thread; the call must not block. Returns what ends
-        it."""
+        it.
+        """
         with self._lock:
             self._listeners = [*self._listeners, wake]
 

@@ -7,10 +7,9 @@
 
     worker.run()
 
-Registers the jobs with the server, then leases their runs over HTTP. One agent core (`leases`) keeps
-the leases; only what carries its reports is another one than in `horolog up`. The module a worker
-stands in can also be given to `horolog up --handlers module:worker`, which calls its functions
-without HTTP.
+Registers the jobs with the server, then leases their runs over HTTP, a thread an attempt. The
+module a worker stands in can also be given to `horolog up --handlers module:worker`, which calls
+its functions without HTTP.
 """
 
 import base64
@@ -86,7 +85,8 @@ class Worker:
         **fields: Any,
     ) -> Callable[[F], F]:
         """Register a function under a job's name; none of `cron`, `every`, `at`: the job runs only
-        when triggered. `fields`: others of the job file, such as `catchUp` or `labels`."""
+        when triggered. `fields`: others of the job file, such as `catchUp` or `labels`.
+        """
         given = {"cron": cron, "every": every, "at": at}
         schedule = {key: value for key, value in given.items() if value is not None}
 
@@ -144,7 +144,8 @@ class Worker:
 
     def _lease(self) -> tuple[dict[str, Any], float] | None:
         """One lease and when it was asked for. The same request is sent until it is answered, so
-        that an answer lost on the way strands no run."""
+        that an answer lost on the way strands no run.
+        """
         body = {
             "workerId": self._id,
             "pools": self._pools,

@@ -24,6 +24,7 @@ from horolog.api.context import (
     page_limit,
     principal_of,
     written,
+    zoned_instant,
 )
 from horolog.api.definitions import (
     definition_of,
@@ -37,7 +38,7 @@ from horolog.api.limits import NEXT_DEFAULT, NEXT_MAX
 from horolog.api.problems import Denied
 from horolog.api.short_form import canonical_patch
 from horolog.api.validation import unknown_field
-from horolog.api.values import has_offset, instant_text, parse_instant
+from horolog.api.values import instant_text
 from horolog.projections.rows import JobRow
 from horolog.projections.rows import definition_of as stored_definition
 from horolog.schemas.errors import UNKNOWN_JOB, VERSION_MISMATCH
@@ -452,8 +453,6 @@ def _instant(raw: Mapping[str, Json], name: str) -> int | None:
     if text is None:
         return None
     try:
-        if not isinstance(text, str) or not has_offset(text):
-            raise ValueError("is no instant with an offset, as 2026-12-01T00:00:00Z")
-        return parse_instant(text)
+        return zoned_instant(str(text))
     except ValueError as error:
         raise Refused([Fault(pointer=f"/{name}", detail=f"{text!r} {error}")]) from error
