@@ -1,7 +1,7 @@
 """A real HTTP server to be called, which remembers what it got."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
@@ -78,7 +78,7 @@ ok = answer(200, b"done")
 
 
 @contextmanager
-def serving() -> Iterator[HttpTargetServer]:
+def serving() -> Generator[HttpTargetServer, None, None]:
     """A server for the time of a test."""
     server = HttpTargetServer()
     server.start()

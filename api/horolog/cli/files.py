@@ -109,11 +109,11 @@ def changes_of(session: Session, wanted: list[Wanted], *, prune: bool) -> list[C
     for job in wanted:
         answer = session.client.find(f"/v1/jobs/{job.job_id}")
         before = {} if answer is None else _spec_in(answer.object)
-        spec = job.spec
+        spec: dict[str, Json] = dict(job.spec)
         anchor = _dict(before.get("schedule")).get("anchor")
         schedule = _dict(spec.get("schedule"))
         if anchor is not None and "anchor" not in schedule:
-            spec = {**spec, "schedule": {**schedule, "anchor": anchor}}
+            spec["schedule"] = {**schedule, "anchor": anchor}
         lines = _difference(str(job.job_id), before, spec)
         verb = "create" if answer is None else "update" if lines else "keep"
         changes.append(Change(job.job_id, verb, lines, spec))

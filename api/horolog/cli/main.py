@@ -5,6 +5,7 @@ Heavy modules are imported by the commands that need them: `horolog --help` impo
 
 import difflib
 import sys
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Annotated
@@ -430,9 +431,18 @@ def settings(
     local.settings(session_of(context), origin=origin)
 
 
+def _names(of: typer.Typer) -> Iterator[str]:
+    """Names of the commands of an app."""
+    for command in of.registered_commands:
+        assert command.callback is not None
+        yield command.name or command.callback.__name__
+    for group in of.registered_groups:
+        yield str(group.name)
+
+
 def _check_verb(argv: list[str]) -> None:
     """Refuse a verb that is not known, naming the nearest."""
-    verbs = list(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+    verbs = [*_names(app)]
     words = iter(argv)
     for word in words:
         if word in WITH_VALUE:

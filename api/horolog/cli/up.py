@@ -7,7 +7,7 @@ import secrets
 import signal
 import socket
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -132,7 +132,7 @@ class _Api(uvicorn.Server):
 
     @contextlib.contextmanager
     @override
-    def capture_signals(self) -> Iterator[None]:
+    def capture_signals(self) -> Generator[None, None, None]:
         """Leave the signals alone."""
         yield
 

@@ -10,6 +10,7 @@ from horolog.schemas.records import (
     CompleteRun,
     Grant,
     Heartbeat,
+    JobId,
     RedriveRun,
     RefusalReason,
     ReportAnswered,
@@ -200,9 +201,10 @@ def test_l11_kill_during_the_report_repeats_nothing() -> None:
 
 def test_l13_sleeping_scheduler_takes_no_healthy_run_away() -> None:
     core = Core(SLOT - 5 * SECOND_US)
-    runs = {}
+    runs: dict[JobId, RunId] = {}
     for number in range(20):
-        core.create(definition("5 12 * * *"), job_id := JOB.replace("nightly", f"job{number}"))  # type: ignore[arg-type]
+        job_id = JobId(f"acme.job{number}")
+        core.create(definition("5 12 * * *"), job_id)
         runs[job_id] = RunId(f"{job_id}@20240506T120500Z")
     core.pass_time(5 * SECOND_US)
     for run_id in runs.values():

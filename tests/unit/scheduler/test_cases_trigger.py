@@ -79,7 +79,7 @@ def test_r01_missed_slots_with_policy_skip_do_not_run_but_a_late_one_does() -> N
 
 def test_r01_missed_slots_with_policy_all_run_oldest_first_one_per_slot() -> None:
     core, _ = after_outage(CatchUp.ALL)
-    planned = []
+    planned: list[int | None] = []
     while True:
         made_up = [run for run in core.job().runs.values() if run.origin is RunOrigin.CATCH_UP]
         if not made_up:
@@ -241,7 +241,7 @@ def test_r11_clock_that_jumps_ahead_and_back_is_not_believed() -> None:
 def test_r13_interval_job_keeps_its_anchor_through_restarts() -> None:
     core = Core(us("2024-05-06T00:00:00Z"))
     core.create(definition(None, schedule=Schedule(every_us=6 * 3600 * SECOND_US)))
-    started = []
+    started: list[int | None] = []
     while core.now_us < us("2024-05-07T00:00:30Z"):
         core.pass_time(30 * SECOND_US, step_us=30 * SECOND_US)
         if (core.now_us - us("2024-05-06T00:00:00Z")) % (4 * 3600 * SECOND_US) == 0:

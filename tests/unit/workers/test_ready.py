@@ -66,7 +66,7 @@ def test_hint_that_is_no_longer_valid_is_dropped() -> None:
 
 def test_lanes_go_only_to_those_who_can_execute_them() -> None:
     pool = HintPool()
-    woken = []
+    woken: list[bool] = []
     pool.listen(lambda: woken.append(True))
     pool.offer([hint(1), hint(2, handler="nightly"), hint(3, pool="batch")])
     assert woken == [True]

@@ -21,6 +21,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
+from types import FrameType
 from typing import Any, Final, TypeVar
 
 import httpx2
@@ -113,9 +114,12 @@ class Worker:
     def run(self) -> None:
         """Register the jobs and execute their runs until INT or TERM, then finish what runs."""
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: self._stopping.set())
+            signal.signal(number, self._asked_to_stop)
         self.register()
         self.work()
+
+    def _asked_to_stop(self, _number: int, _frame: FrameType | None) -> None:
+        self._stopping.set()
 
     def work(self) -> None:
         """Execute runs until `stop`; then finish what runs."""

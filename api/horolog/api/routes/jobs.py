@@ -50,6 +50,7 @@ from horolog.schemas.records import (
     JobId,
     PauseJob,
     ResumeJob,
+    TenantId,
     Tier,
     TriggerJob,
     UpdateJob,
@@ -91,7 +92,10 @@ async def index(request: Request) -> Response:
     await caught_up(request)
     context, principal = context_of(request), principal_of(request)
     query = request.query_params
-    labels = dict(pair.partition("=")[::2] for pair in query.getlist("label"))
+    labels: dict[str, str] = {}
+    for pair in query.getlist("label"):
+        key, _, value = pair.partition("=")
+        labels[key] = value
     filter_: dict[str, object] = {
         "labels": labels,
         "pool": query.get("pool"),
@@ -99,10 +103,10 @@ async def index(request: Request) -> Response:
         "q": query.get("q"),
         "tenant": query.get("tenant"),
     }
-    tenant = principal.tenant
-    wanted = query.get("tenant")
+    tenant: TenantId | None = principal.tenant
     if principal.every_tenant:
-        tenant = None if wanted in (None, "*") else wanted  # type: ignore[assignment]
+        wanted = query.get("tenant") or "*"
+        tenant = None if wanted == "*" else TenantId(wanted)
     place = context.cursors.read(query.get("cursor"), str(tenant), filter_)
     limit = page_limit(request)
     rows = context.backend.queries.jobs(

@@ -15,14 +15,11 @@ from typing import Final, Protocol
 from horolog.schemas.errors import Unavailable
 from horolog.schemas.ids import partition_of
 from horolog.schemas.records import (
-    AdmissionAnswer,
     ClaimRefused,
     Command,
     Grant,
     Hint,
     Hints,
-    InventoryWanted,
-    RepairWanted,
     Reply,
     ReportAnswered,
     StopRun,
@@ -218,7 +215,7 @@ class EmbeddedHost:
         for message in dispatcher.tick(now_us):
             if isinstance(message, Hints):
                 self._listener.hints(message.hints)
-            elif isinstance(message, AdmissionAnswer | InventoryWanted | RepairWanted):
+            else:
                 self._owners[message.partition].inbox.answer(message)
 
     def _idle_s(self) -> float:

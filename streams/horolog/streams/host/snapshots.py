@@ -45,7 +45,7 @@ class Snapshotter:
 
     def know(self, job_id: JobId, parts: tuple[str, ...]) -> None:
         """A job's snapshot stands in the log with these parts."""
-        self._parts[job_id] = dict.fromkeys(parts)
+        self._parts[job_id] = {part: None for part in parts}
 
     def changed(self, job_id: JobId, seq: int, at_us: int) -> None:
         """An event changed a job."""
