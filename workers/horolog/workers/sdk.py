@@ -35,7 +35,7 @@ from horolog.workers.leases import Outcome, Why
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-LEASE_WAIT_S: Final = 20
+LEASE_WAIT_S: Final = 5
 CALL_S: Final = 30.0
 REPEAT_S: Final = 1.0
 REPEATS_MOST: Final = 600

@@ -32,6 +32,8 @@ OLDEST_US: Final = 30 * SECOND_US
 TAIL_MOST: Final = 20_000
 """Events a recovery may have to read before snapshots are taken at every step."""
 
+_NO_MARK: Final[object] = None
+
 
 class Snapshotter:
     """Which jobs changed since their snapshot, and which records stand for each."""
@@ -45,7 +47,7 @@ class Snapshotter:
 
     def know(self, job_id: JobId, parts: tuple[str, ...]) -> None:
         """A job's snapshot stands in the log with these parts."""
-        self._parts[job_id] = {part: None for part in parts}
+        self._parts[job_id] = dict.fromkeys(parts, _NO_MARK)
 
     def changed(self, job_id: JobId, seq: int, at_us: int) -> None:
         """An event changed a job."""
