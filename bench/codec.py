@@ -83,9 +83,9 @@ def inbox_batch(**parts: Any) -> InboxBatch:
     return InboxBatch(partition=3, writer_epoch=17, seq=SEQ, **parts)
 
 
-def a_life() -> tuple[Record, ...]:
-    """The records that planning, starting and finishing a run writes, a step for each."""
-    grant = Grant(
+def a_grant() -> Grant:
+    """The lease of a run's first attempt."""
+    return Grant(
         run_id=RUN,
         job_id=JOB,
         partition=3,
@@ -101,6 +101,11 @@ def a_life() -> tuple[Record, ...]:
         timeout_us=3_600_000_000,
         kill_grace_us=10_000_000,
     )
+
+
+def a_life() -> tuple[Record, ...]:
+    """The records that planning, starting and finishing a run writes, a step for each."""
+    grant = a_grant()
     hint = Hint(
         run_id=RUN, partition=3, plan=SEQ, dispatcher=1, epoch=5, valid_until_us=AT_US + 1_500_000
     )
@@ -186,8 +191,9 @@ def parsed_schema(record: Record) -> Any:
 
 
 # fastavro types its file argument as IO without saying of what.
-oracle_write = cast("Callable[..., None]", fastavro.schemaless_writer)  # pyright: ignore[reportUnknownMemberType]
-oracle_read = cast("Callable[..., Any]", fastavro.schemaless_reader)  # pyright: ignore[reportUnknownMemberType]
+_avro: Any = fastavro
+oracle_write: Callable[..., None] = _avro.schemaless_writer
+oracle_read: Callable[..., Any] = _avro.schemaless_reader
 
 
 def oracle_bytes(schema: Any, value: Any) -> bytes:

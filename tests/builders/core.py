@@ -17,6 +17,7 @@ from horolog.schemas.records import (
     JobId,
     Overlap,
     ReleaseRun,
+    RepairWanted,
     RetryPolicy,
     RunId,
     RunResult,
@@ -31,7 +32,7 @@ from horolog.streams.limits import SECOND_US
 from horolog.streams.log import Batch
 from horolog.streams.log.memory import MemoryLog
 from horolog.streams.scheduler import Job, PartitionState, Run
-from horolog.streams.scheduler.inputs import Input
+from horolog.streams.scheduler.inputs import Input, LeaseCheck, Wake, ZonesSeen
 from horolog.streams.scheduler.messages import Message
 
 T0 = 1_714_996_800_000_000  # 2024-05-06T12:00:00Z, a Monday
@@ -123,7 +124,8 @@ class Core:
         elif isinstance(item, AdmissionAnswer | InventoryWanted):
             self.owner.inbox.answer(item)
         else:
-            self.owner.inbox.command(item)  # type: ignore[arg-type]
+            assert not isinstance(item, Wake | LeaseCheck | ZonesSeen | RepairWanted)
+            self.owner.inbox.command(item)
 
     def pass_time(self, us: int, step_us: int = SECOND_US) -> list[Event]:
         """Let time pass, a step each second; the events of all steps."""
@@ -174,10 +176,10 @@ class Core:
         """The worker that holds the lease says how the attempt ended."""
         return self.step(completion(run_id, self.token(run_id), result, claim_id))
 
-    def sent(self, kind: type[Message]) -> list[Message]:
+    def sent(self, kind: type[_E]) -> list[_E]:
         """Messages of a kind sent since the last call, in order; the others stay."""
-        found = [message for message in self.messages if type(message) is kind]
-        self.messages = [message for message in self.messages if type(message) is not kind]
+        found: list[_E] = [message for message in self.messages if isinstance(message, kind)]
+        self.messages = [message for message in self.messages if not isinstance(message, kind)]
         return found
 
 

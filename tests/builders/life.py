@@ -117,11 +117,11 @@ class Life:
         if not runs:
             return []
         run = runs[pick % len(runs)]
-        command = {"command_id": self._id("run"), "job_id": job_id, "run_id": run.run_id}
+        name, run_id = self._id("run"), run.run_id
         return [
-            lambda: core.step(CancelRun(**command)),  # type: ignore[arg-type]
-            lambda: core.step(RedriveRun(**command)),  # type: ignore[arg-type]
-            lambda: core.step(DiscardRun(**command)),  # type: ignore[arg-type]
+            lambda: core.step(CancelRun(command_id=name, job_id=job_id, run_id=run_id)),
+            lambda: core.step(RedriveRun(command_id=name, job_id=job_id, run_id=run_id)),
+            lambda: core.step(DiscardRun(command_id=name, job_id=job_id, run_id=run_id)),
         ]
 
     def _claim_due(self, pick: int) -> None:

@@ -141,8 +141,9 @@ def _items(value: Any) -> list[Any]:
 
 
 # fastavro types its file argument as IO without saying of what.
-_write = cast("Callable[..., None]", fastavro.schemaless_writer)  # pyright: ignore[reportUnknownMemberType]
-_read = cast("Callable[..., Any]", fastavro.schemaless_reader)  # pyright: ignore[reportUnknownMemberType]
+_avro: Any = fastavro
+_write: Callable[..., None] = _avro.schemaless_writer
+_read: Callable[..., Any] = _avro.schemaless_reader
 
 
 def oracle_bytes(schema: Any, value: Any) -> bytes:

@@ -25,7 +25,8 @@ from horolog.streams.log import Batch
 from horolog.streams.log.datadir import DataDir
 from horolog.streams.log.sqlite import SqliteLog
 from horolog.streams.scheduler.messages import WorkerMessage
-from horolog.workers.agent import Agent, wall_us
+from horolog.workers.agent import Agent
+from horolog.workers.clock import wall_us
 from horolog.workers.executors.command import CommandExecutor
 from horolog.workers.executors.handler import Handler, HandlerExecutor
 from horolog.workers.executors.http import HttpExecutor

@@ -2,7 +2,6 @@
 
 import difflib
 import json
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, cast
@@ -23,6 +22,7 @@ from horolog.cli.session import Session
 from horolog.schemas.ids import name_of
 from horolog.schemas.records import JobDefinition, JobId, Schedule
 from horolog.streams.calendar import anchored
+from horolog.workers.clock import wall_us
 
 FILES_MAX: Final = 1_000
 SOURCE_LABEL: Final = "horolog.source"
@@ -78,15 +78,10 @@ def wanted_in(session: Session, places: list[str]) -> list[Wanted]:
 def _wanted(job_id: JobId, raw: Json, zones: ZoneTable) -> Wanted:
     definition = definition_of(read_spec(raw), zones)
     loaded = zones.with_zone(definition.schedule.timezone)
-    faults = faults_of(definition, job_id, now_us(), loaded)
+    faults = faults_of(definition, job_id, wall_us(), loaded)
     if faults:
         raise Refused(faults)
     return Wanted(job_id, spec_of(definition), definition)
-
-
-def now_us() -> int:
-    """Wall clock, microseconds UTC."""
-    return time.time_ns() // 1_000
 
 
 def _told(where: str, faults: Sequence[Fault]) -> list[str]:
@@ -223,9 +218,9 @@ def lint(session: Session, places: list[str]) -> None:
     zones = ZoneTable()
     found = 0
     for job in wanted_in(session, places):
-        schedule = anchored(job.definition.schedule, now_us())
+        schedule = anchored(job.definition.schedule, wall_us())
         for warning in cast(
-            "list[str]", explained(schedule, job.job_id, now_us(), 1, zones)["warnings"]
+            "list[str]", explained(schedule, job.job_id, wall_us(), 1, zones)["warnings"]
         ):
             found += 1
             session.out.line(f"{job.job_id}: {warning}")
@@ -305,7 +300,7 @@ def _show(session: Session, jobs: list[tuple[JobId, Object, crontab.Entry, str]]
     for job_id, body, entry, place in jobs:
         schedule = Schedule(cron=entry.cron, timezone=str(_dict(body["schedule"])["timezone"]))
         try:
-            slots = cast("list[Object]", explained(schedule, job_id, now_us(), 1, zones)["slots"])
+            slots = cast("list[Object]", explained(schedule, job_id, wall_us(), 1, zones)["slots"])
             coming = str(slots[0]["local"]) if slots else "never"
         except Refused as error:
             raise Stop(Exit.USAGE, f"{place}:{entry.line}: {error.faults[0].detail}") from error

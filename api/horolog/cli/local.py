@@ -13,7 +13,6 @@ from horolog.api.zone_table import ZoneTable
 from horolog.cli import settings as cli_settings
 from horolog.cli.client import Object
 from horolog.cli.exits import Exit, Stop
-from horolog.cli.files import now_us
 from horolog.cli.output import Column
 from horolog.cli.session import Session
 from horolog.projections.rebuild import verify as verify_history
@@ -23,6 +22,7 @@ from horolog.schemas.errors import HorologError
 from horolog.streams.audit import audit as audit_log
 from horolog.streams.host import replay as host_replay
 from horolog.streams.log.sqlite import SqliteLog
+from horolog.workers.clock import wall_us
 
 
 def explain(session: Session, expression: str, zone: str, start: str | None, count: int) -> None:
@@ -31,7 +31,7 @@ def explain(session: Session, expression: str, zone: str, start: str | None, cou
     if start is not None:
         raw["from"] = start
     try:
-        answer = api_explain.of_request(raw, ZoneTable(), now_us())
+        answer = api_explain.of_request(raw, ZoneTable(), wall_us())
     except Refused as error:
         first = error.faults[0]
         raise Stop(Exit.USAGE, first.detail, hint=first.hint) from error

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from horolog.api.json_values import Json
 from horolog.cli.exits import Exit, Stop
@@ -97,9 +97,10 @@ class Output:
         if self.form == "yaml":
             from ruamel.yaml import YAML
 
-            yaml = YAML(typ="safe", pure=True)
+            # ruamel is typed in part.
+            yaml: Any = YAML(typ="safe", pure=True)
             yaml.default_flow_style = False
-            yaml.dump(value, sys.stdout)  # pyright: ignore[reportUnknownMemberType]  ruamel is typed in part
+            yaml.dump(value, sys.stdout)
         else:
             print(json.dumps(value, indent=2, ensure_ascii=False))
 

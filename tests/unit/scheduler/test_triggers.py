@@ -125,9 +125,15 @@ def test_backfill_runs_skipped_slots_once_and_leaves_those_that_ran() -> None:
     core.pass_time(22 * MINUTE_US, step_us=MINUTE_US)
     core.step(ResumeJob(command_id="r", job_id=JOB))
     assert [each.slots_count for each in only(core.events, SlotsSkipped)] == [4]
-    fill = {"job_id": JOB, "from_us": T0 - 10 * MINUTE_US, "to_us": T0 + 12 * MINUTE_US}
-    core.step(BackfillJob(command_id="b1", **fill))  # type: ignore[arg-type]
-    core.step(BackfillJob(command_id="b2", **fill))  # type: ignore[arg-type]
+    for command_id in ("b1", "b2"):
+        core.step(
+            BackfillJob(
+                command_id=command_id,
+                job_id=JOB,
+                from_us=T0 - 10 * MINUTE_US,
+                to_us=T0 + 12 * MINUTE_US,
+            )
+        )
     filled = [
         event for event in only(core.events, RunPlanned) if event.origin is RunOrigin.BACKFILL
     ]

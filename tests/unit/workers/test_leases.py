@@ -1,6 +1,7 @@
 """What an agent does about its claims and leases, with time in the test's hand."""
 
 from collections.abc import Iterable
+from typing import TypeVar
 
 from horolog.schemas.records import (
     ClaimRefused,
@@ -23,6 +24,7 @@ from horolog.workers.leases import Delivered, Leases, Order, Outcome, Send, Star
 from tests.builders.grants import RUN, grant
 
 S = 1_000_000
+R = TypeVar("R")
 DONE = Outcome(result=RunResult.SUCCEEDED)
 
 
@@ -66,7 +68,7 @@ class Desk:
         return orders
 
 
-def reports(orders: Iterable[Order], kind: type[object]) -> list[object]:
+def reports(orders: Iterable[Order], kind: type[R]) -> list[R]:
     """Reports of a kind among orders."""
     return [
         order.report
@@ -177,7 +179,7 @@ def test_cancel_stops_the_run_and_its_end_is_reported() -> None:
     assert desk.deliver(stop) == [Stop("c1", Why.CANCELLED)]
     assert desk.deliver(stop) == []
     ended = list(desk.leases.ended("c1", Outcome(result=RunResult.CANCELLED), desk.at_us))
-    assert [report.result for report in reports(ended, CompleteRun)] == [RunResult.CANCELLED]  # type: ignore[attr-defined]
+    assert [report.result for report in reports(ended, CompleteRun)] == [RunResult.CANCELLED]
 
 
 def test_completion_is_repeated_until_it_is_answered() -> None:

@@ -7,13 +7,13 @@ no user code, so heartbeats leave in time whatever a job does.
 import asyncio
 import secrets
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from horolog.schemas.records import Grant, Hint, LogChunk, RunResult
 from horolog.workers.capture import FLUSH_S, Capture
+from horolog.workers.clock import boot_us, wall_us
 from horolog.workers.executors.handler import HandlerExecutor
 from horolog.workers.executors.protocol import Executor, StopSignal
 from horolog.workers.leases import (
@@ -49,16 +49,6 @@ class Exchange(Protocol):
     def log(self, chunk: LogChunk) -> None:
         """Keep a piece of a run's output."""
         ...
-
-
-def boot_us() -> int:
-    """Boot-time clock in microseconds: unlike the monotonic one it goes on during suspend."""
-    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000
-
-
-def wall_us() -> int:
-    """Wall clock in microseconds UTC."""
-    return time.time_ns() // 1_000
 
 
 class _Ended(NamedTuple):

@@ -19,7 +19,6 @@ import secrets
 import signal
 import socket
 import threading
-import time
 from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any, Final, TypeVar
@@ -30,6 +29,7 @@ import msgspec
 from horolog.schemas.ids import job_of, slot_of
 from horolog.schemas.records import Grant, JobId, LogChunk, RunId, RunResult, Target
 from horolog.workers.capture import Capture
+from horolog.workers.clock import boot_us
 from horolog.workers.executors.handler import Handler, HandlerExecutor
 from horolog.workers.leases import Outcome, Why
 
@@ -180,7 +180,7 @@ class Worker:
 
 def boot_s() -> float:
     """Boot-time clock in seconds; goes on while the machine is suspended."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return boot_us() / _US
 
 
 class _Attempt(threading.Thread):

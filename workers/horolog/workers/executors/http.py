@@ -17,6 +17,7 @@ import standardwebhooks
 from horolog.schemas.ids import slot_text
 from horolog.schemas.records import Grant, HttpTarget, RunResult
 from horolog.workers.capture import Capture
+from horolog.workers.clock import wall_us
 from horolog.workers.egress import refusal
 from horolog.workers.executors.protocol import StopSignal
 from horolog.workers.leases import Outcome, Why
@@ -141,7 +142,7 @@ class HttpExecutor:
 
 def _signature(signer: standardwebhooks.Webhook, grant: Grant) -> dict[str, str]:
     """Standard Webhooks 1.0: HMAC-SHA256 over id, time and body; the ID is the run's."""
-    at = dt.datetime.now(dt.UTC)
+    at = dt.datetime.fromtimestamp(wall_us() / 1_000_000, dt.UTC)
     text = grant.payload.decode("utf-8", errors="surrogateescape")
     return {
         "webhook-id": grant.run_id,
