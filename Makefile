@@ -8,7 +8,7 @@ PYTHON := $(BIN)/python -P
 # The checker and its node come in the wheels; nothing may be fetched at its first run.
 PYRIGHT := PYRIGHT_PYTHON_IGNORE_WARNINGS=1 PYRIGHT_PYTHON_USE_BUNDLED_PYRIGHT=1 $(BIN)/pyright
 CHECKED := tests/test_tidy.py tests/unit tests/property tests/conformance tests/golden tests/simulation
-BENCHES := $(notdir $(basename $(wildcard bench/core.py bench/codec.py bench/herd.py)))
+BENCHES := $(notdir $(basename $(filter-out bench/report.py bench/__init__.py,$(wildcard bench/*.py))))
 SLOW := tests/integration tests/acceptance
 
 # What is quick enough to run before each commit.
@@ -49,11 +49,13 @@ bench: environment
 generated: environment
 	$(PYTHON) -m horolog.schemas.generate --check
 	$(PYTHON) -m horolog.streams.scheduler.diagram --check
+	$(PYTHON) -m horolog.schemas.error_pages --check
 
 # Writes what is derived from the .avsc files and the transition table.
 generate: environment
 	$(PYTHON) -m horolog.schemas.generate
 	$(PYTHON) -m horolog.streams.scheduler.diagram
+	$(PYTHON) -m horolog.schemas.error_pages
 
 # Newest versions that pyproject.toml allows, with the hash of each file; names no registry.
 COMPILE := UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile --quiet --upgrade \
