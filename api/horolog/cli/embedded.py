@@ -21,7 +21,7 @@ from horolog.schemas.records import Command, Hint, Reply, RunId
 from horolog.streams.host.clock import SteadyClock, SystemClock
 from horolog.streams.host.embedded import EmbeddedHost
 from horolog.streams.host.tzdata import tzdata_version, zone_rules
-from horolog.streams.log import Batch
+from horolog.streams.log import Batch, check_not_behind
 from horolog.streams.log.datadir import DataDir
 from horolog.streams.log.sqlite import SqliteLog
 from horolog.streams.scheduler.messages import WorkerMessage
@@ -37,6 +37,8 @@ HISTORY_FILE: Final = "history.db"
 LOGS_FILE: Final = "logs.db"
 REPEAT_S: Final = 1.0
 REPLY_WAIT_S: Final = 5.0
+RETENTION_US: Final = 90 * 86_400 * 1_000_000
+FORGET_AT_ONCE: Final = 1_000
 
 
 class Embedded:
@@ -49,6 +51,7 @@ class Embedded:
         partitions: int | None,
         slots: int,
         handlers: Mapping[str, Handler],
+        retention_us: int = RETENTION_US,
         webhook_secret: str | None = None,
     ) -> None:
         """Open and recover; nothing runs before `start`. Raises Unavailable, Corrupt or
@@ -57,7 +60,8 @@ class Embedded:
         self._dir = DataDir(directory)
         self.log = SqliteLog(directory, partitions=partitions)
         self.history = SqliteHistory(directory / HISTORY_FILE)
-        self.output = SqliteLogs(directory / LOGS_FILE)
+        check_not_behind(self.log, self.history.positions(), HISTORY_FILE)
+        self.output = SqliteLogs(directory / LOGS_FILE, now_us=wall_us)
         self.pool = HintPool()
         self._replies: dict[str, list[asyncio.Future[Reply]]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -71,7 +75,8 @@ class Embedded:
             zones=zone_rules,
             tzdata=tzdata_version(),
         )
-        self.projector = Projector(self.log, self.history)
+        self.projector = Projector(self.log, self.history, retention_us=retention_us)
+        self._retention_us = retention_us
         self._writer = LogWriter(self.output.append)
         self._handlers = handlers
         self._handler_executor = HandlerExecutor(handlers)
@@ -108,6 +113,12 @@ class Embedded:
         self.history.close()
         self.output.close()
         self._dir.release()
+
+    def forget_output(self) -> None:
+        """Forget output older than the history. Cost: some at a time, each hour."""
+        before_us = wall_us() - self._retention_us
+        while self.output.forget(before_us, FORGET_AT_ONCE) == FORGET_AT_ONCE:
+            continue
 
     # --- what the host tells (`Listener`), in its thread
 

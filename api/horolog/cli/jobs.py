@@ -11,6 +11,7 @@ from horolog.cli.client import Object
 from horolog.cli.exits import Exit, Stop
 from horolog.cli.output import Column
 from horolog.cli.session import Session
+from horolog.schemas.ids import JOB_NAME_PATTERN, is_job_id
 
 _COLUMNS: Final = (
     Column("JOB"),
@@ -32,6 +33,8 @@ def add(session: Session, name: str, schedule: Object, command: list[str]) -> No
             hint="write it after --, as `horolog add hello --every 1m -- echo hi`",
         )
     job_id = session.job_id(name)
+    if not is_job_id(job_id):
+        raise Stop(Exit.USAGE, f"{name!r} is no name of a job; its form is {JOB_NAME_PATTERN}")
     body: Object = {"schedule": schedule, "target": {"command": list(command)}}
     answer = session.client.put(f"/v1/jobs/{job_id}", body)
     verb = "created" if answer.status == 201 else "unchanged"

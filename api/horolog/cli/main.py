@@ -88,6 +88,7 @@ def up(
     ] = None,
 ) -> None:
     """Everything in one process on SQLite; Ctrl-C drains."""
+    from horolog.cli import settings as cli_settings
     from horolog.cli import up as server
 
     session = session_of(context)
@@ -97,9 +98,10 @@ def up(
         data=data or Path(settings.data),
         host=host or bound,
         port=int(bound_port) if port is None else port,
-        partitions=None,
+        partitions=cli_settings.embedded_partitions(session.flags),
         slots=settings.workers_slots if workers is None else workers,
         handlers=server.handlers_of(handlers or []),
+        retention_us=settings.retention_history_us,
         hosts=settings.http_hosts,
         quiet=session.out.quiet,
     )

@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 from horolog.api.settings import Found, Settings, load, origins
 from horolog.cli.exits import Exit, Stop
@@ -31,3 +32,35 @@ def is_color_wanted() -> bool:
     return (
         sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     )
+
+
+DEFAULT: Final = "default"
+NOT_YET: Final = (
+    "log",
+    "history",
+    "archive",
+    "auth.mode",
+    "scheduler.lookahead",
+    "lease.term",
+    "lease.heartbeat",
+    "tiers.weights",
+    "schema_registry.url",
+)
+"""Settings whose values other than the default `horolog up` does not obey in this release."""
+
+
+def embedded_partitions(flags: Mapping[str, str]) -> int | None:
+    """Ledger partitions that `horolog up` shall have; None: nobody said. Raises Stop for a setting
+    that would be ignored: silence would be a lie.
+    """
+    found = with_origins(flags)
+    for name in NOT_YET:
+        given = found[name]
+        if given.origin != DEFAULT and given.text != given.setting.default:
+            raise Stop(
+                Exit.USAGE,
+                f"{name} is {given.text!r} ({given.origin}), which this release does not obey",
+                hint=f"leave {name} out",
+            )
+    partitions = found["scheduler.partitions"]
+    return None if partitions.origin == DEFAULT else int(partitions.text)

@@ -20,6 +20,7 @@ from horolog.cli.exits import Exit, Stop
 from horolog.schemas.errors import PORT_IN_USE, HorologError
 from horolog.workers.executors.handler import Handler
 
+FORGET_EVERY_S: Final = 3600
 SECRET_FILE: Final = "cursor-secret"  # noqa: S105 - the name of a file
 BOX: Final = """\
 +----------------------------------------------------------------------------+
@@ -38,13 +39,20 @@ def serve(
     partitions: int | None,
     slots: int,
     handlers: Mapping[str, Handler],
+    retention_us: int,
     hosts: tuple[str, ...] = (),
     quiet: bool = False,
 ) -> None:
     """Serve until TERM or INT, then drain. Raises Stop with what to do."""
     listener = _listen(host, port)
     try:
-        server = Embedded(data, partitions=partitions, slots=slots, handlers=handlers)
+        server = Embedded(
+            data,
+            partitions=partitions,
+            slots=slots,
+            handlers=handlers,
+            retention_us=retention_us,
+        )
     except HorologError as error:
         listener.close()
         text = f"{error.detail} ({error.error.number})"
@@ -118,13 +126,22 @@ async def _serve(
         print(BOX, file=sys.stderr)
         print(f"API on http://{address}:{port}, data in {data}", file=sys.stderr)
         print("next: horolog add hello --every 1m -- echo hi", file=sys.stderr, flush=True)
+    server.projector.on_failure = failed
     waiting = loop.create_task(stop.wait())
+    tidying = loop.create_task(_forget_hourly(server))
     await asyncio.wait((serving, waiting), return_when=asyncio.FIRST_COMPLETED)
+    tidying.cancel()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.remove_signal_handler(number)
     api.should_exit = True
     waiting.cancel()
     await serving
+
+
+async def _forget_hourly(server: Embedded) -> None:
+    while True:
+        await asyncio.to_thread(server.forget_output)
+        await asyncio.sleep(FORGET_EVERY_S)
 
 
 class _Api(uvicorn.Server):
