@@ -26,12 +26,16 @@ ENTRY_POINTS = frozenset(
     {
         "horolog.cli.__main__",
         "horolog.cli.main",
+        "horolog.schemas.error_pages",
         "horolog.schemas.generate",
+        "horolog.schemas.release",
         "horolog.streams.scheduler.diagram",
     }
 )
-# Used by the product's tests and by its users' tests.
-FOR_TESTS = frozenset({"horolog.streams.log.memory"})
+# Used by the product's tests and by its users' tests; the checks of the schemas are run by tests.
+FOR_TESTS = frozenset(
+    {"horolog.schemas.compat", "horolog.schemas.lint", "horolog.streams.log.memory"}
+)
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,12 @@
 """The HTTP API against a real server: contracts that clients rely on."""
 
+import json
 from collections.abc import Iterator
 
 import httpx2
 import pytest
 
-from tests.acceptance.server import Server, serving
+from tests.acceptance.server import ROOT, Server, serving
 from tests.waiting import until
 
 
@@ -209,3 +210,8 @@ def test_browser_of_another_site_may_do_nothing(http: httpx2.Client) -> None:
 def test_unknown_object_is_a_404_whoever_owns_it(http: httpx2.Client) -> None:
     for path in ("/v1/jobs/default.none", "/v1/jobs/bad", "/v1/runs/default.none@manual-x"):
         assert http.get(path).status_code == 404
+
+
+def test_committed_openapi_document_is_the_servers(http: httpx2.Client) -> None:
+    committed = json.loads((ROOT / "docs" / "openapi.json").read_text(encoding="utf-8"))
+    assert http.get("/openapi.json").json() == committed
