@@ -26,7 +26,7 @@ from horolog.schemas.records import (
     TriggerJob,
 )
 from horolog.streams.host.clock import SteadyClock
-from horolog.streams.host.owner import Owner
+from horolog.streams.host.owner import Owner, ZoneSource
 from horolog.streams.host.tzdata import zone_rules
 from horolog.streams.limits import SECOND_US
 from horolog.streams.log import Batch
@@ -65,7 +65,16 @@ class HandClock:
 class Core:
     """One partition owned by a real `Owner` on a memory log; each call is one step."""
 
-    def __init__(self, at_us: int = T0, log: MemoryLog | None = None) -> None:
+    def __init__(
+        self,
+        at_us: int = T0,
+        log: MemoryLog | None = None,
+        *,
+        zones: ZoneSource = zone_rules,
+        tzdata: str = "2026f",
+    ) -> None:
+        self.zones = zones
+        self.tzdata = tzdata
         self.clock = HandClock(at_us)
         self.steady = SteadyClock(self.clock)
         self.log = log or MemoryLog(partitions=1)
@@ -74,7 +83,7 @@ class Core:
         self.owner = self._take_over()
 
     def _take_over(self) -> Owner:
-        owner = Owner(self.log, 0, name="test", zones=zone_rules, tzdata="2026.6")
+        owner = Owner(self.log, 0, name="test", zones=self.zones, tzdata=self.tzdata)
         self._commit(owner, owner.take_over(self.clock.at_us, self.clock.booted_us))
         owner.inbox.answer(InventoryWanted(partition=0, dispatcher=0, epoch=EPOCH))
         self._commit(owner, owner.step(self.clock.at_us, self.clock.booted_us))

@@ -63,7 +63,7 @@ def test_a07_two_people_edit_the_same_job_and_no_change_is_lost(http: httpx2.Cli
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return http.patch(path, json=body, headers={**seen(created), **named})
 
-    cron = {"schedule": {"cron": "0 7 * * *"}}
+    cron: dict[str, object] = {"schedule": {"cron": "0 7 * * *"}}
     first = change(cron, If_Match='"1"')
     assert (first.status_code, first.headers["etag"]) == (200, '"2"')
     assert change({"timeout": "5m"}, If_Match='"1"').status_code == 412
