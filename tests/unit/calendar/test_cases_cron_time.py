@@ -1,14 +1,20 @@
 """The `cron-time` cases of shared/cases: failures of other schedulers, each one of its kind."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from horolog.schemas.records import JobId, Schedule
 from horolog.streams.calendar import Zones, check, next_slot, previous_slot, resolve_at
 from horolog.streams.host.tzdata import read_zone
 from tests.builders.times import us
-from tests.unit.calendar.cases import CASES
 
 JOB = JobId("acme.job")
+CASES: list[tuple[str, str, str, str, str, list[str]]] = json.loads(
+    (Path(__file__).parent / "cases.json").read_text()
+)
+"""Case, direction, expression, zone, where to begin, answers."""
 
 
 def zones_of(*names: str) -> Zones:
@@ -26,7 +32,7 @@ def zones_of(*names: str) -> Zones:
     ids=[f"{case[0]} {case[1]} {case[2]} {case[3]}" for case in CASES],
 )
 def test_slots_of_a_case_are_the_right_ones(
-    case: str, direction: str, cron: str, zone: str, start: str, answers: tuple[str, ...]
+    case: str, direction: str, cron: str, zone: str, start: str, answers: list[str]
 ) -> None:
     del case
     schedule = Schedule(cron=cron, timezone=zone)
