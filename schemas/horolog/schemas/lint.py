@@ -80,7 +80,7 @@ def _field(field: dict[str, Node], record: str, outer: tuple[str, ...], ns: str)
     if isinstance(kind, list):
         if len(kind) != 2 or kind[0] != "null":
             yield f'{at} is a union that is not ["null", T]'
-        if "default" not in field or field["default"] is not None:
+        if cast("object", field.get("default", "none")) is not None:
             yield f"{at} is optional without the default null"
         kind = kind[-1]
     yield from _type(kind, at, outer, ns)

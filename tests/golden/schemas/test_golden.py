@@ -28,7 +28,9 @@ def test_records_of_a_release_are_read_as_they_were_meant(version: str) -> None:
 def holds(read: Any, told: Any) -> bool:
     """Whether a value says all that was meant; it may have gained fields since."""
     if isinstance(told, dict):
-        return all(key in read and holds(read[key], value) for key, value in told.items())
+        fields: dict[str, Any] = told
+        return all(key in read and holds(read[key], value) for key, value in fields.items())
     if isinstance(told, list):
-        return len(read) == len(told) and all(map(holds, read, told))
+        items: list[Any] = told
+        return len(read) == len(items) and all(map(holds, read, items))
     return bool(read == told)

@@ -15,7 +15,7 @@ EMPTY = 0xC15D213AA4D7A795
 
 def crc64_avro(data: bytes) -> int:
     """CRC-64-AVRO, written from the specification (Avro 1.12, "Schema Fingerprints")."""
-    table = []
+    table: list[int] = []
     for index in range(256):
         value = index
         for _ in range(8):
