@@ -2,8 +2,9 @@
 
 import base64
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -28,9 +29,9 @@ def test_records_of_a_release_are_read_as_they_were_meant(version: str) -> None:
 def holds(read: Any, told: Any) -> bool:
     """Whether a value says all that was meant; it may have gained fields since."""
     if isinstance(told, dict):
-        fields: dict[str, Any] = told
+        fields = cast("Mapping[str, Any]", told)
         return all(key in read and holds(read[key], value) for key, value in fields.items())
     if isinstance(told, list):
-        items: list[Any] = told
+        items = cast("Sequence[Any]", told)
         return len(read) == len(items) and all(map(holds, read, items))
     return bool(read == told)
