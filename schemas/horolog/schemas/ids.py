@@ -141,10 +141,11 @@ def partition_of(key: str, partitions: int) -> int:
     """
     if partitions == 1:
         return 0
-    return (_murmur2(key.encode()) & 0x7FFFFFFF) % partitions
+    return (murmur2(key.encode()) & 0x7FFFFFFF) % partitions
 
 
-def _murmur2(data: bytes) -> int:
+def murmur2(data: bytes) -> int:
+    """Murmur2 of some bytes with Kafka's seed, unsigned 32 bits."""
     length = len(data)
     h = (_SEED ^ length) & _MASK32
     whole = length & ~3

@@ -1,6 +1,8 @@
 """Programs: process groups, exit status, environment, output."""
 
 import asyncio
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -23,13 +25,13 @@ def execute(
 
     async def run() -> Outcome:
         capture = Capture(given, printed.emit)
-        signal = StopSignal()
-        task = asyncio.create_task(CommandExecutor().execute(given, capture, signal))
+        stop = StopSignal()
+        task = asyncio.create_task(CommandExecutor().execute(given, capture, stop))
         if stop_at is not None:
             while stop_at not in printed.data:
                 await asyncio.sleep(0.005)
                 capture.flush()
-            signal.ask(why)
+            stop.ask(why)
         outcome = await task
         capture.close()
         return outcome
@@ -73,10 +75,14 @@ def is_alive(pid: int) -> bool:
     return state != "Z"
 
 
-def test_background_helper_that_holds_the_output_open_does_not_hold_the_run() -> None:
-    outcome, data = execute(shell("sleep 30 & echo done"))
+def test_background_helper_that_holds_the_output_open_does_not_hold_the_run(
+    tmp_path: Path,
+) -> None:
+    place = tmp_path / "pid"
+    outcome, data = execute(shell(f"sleep 600 & echo $! > {place}; echo done"))
     assert outcome.result is RunResult.SUCCEEDED
     assert data == b"done\n"
+    os.kill(int(place.read_text()), signal.SIGKILL)
 
 
 def test_program_that_reads_no_input_is_not_held_by_a_large_payload() -> None:

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from horolog.schemas.ids import _murmur2 as murmur2
 from horolog.schemas.ids import (
     is_job_id,
     job_of,
+    murmur2,
     partition_of,
     run_id_of_key,
     run_id_of_slot,

@@ -20,6 +20,7 @@ from horolog.workers.leases import Outcome
 
 READ_BYTES: Final = 64 * 1024
 LEFTOVER_S: Final = 1.0
+STATUS_S: Final = 0.001
 PASSED_ON: Final = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR")
 """What a program sees of the server's environment, with `LC_*`; nothing else, so no secret."""
 DEFAULT_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
@@ -89,7 +90,7 @@ class _Process:
         reading = asyncio.create_task(self._read())
         stopping = asyncio.create_task(self._stop_when_asked())
         try:
-            status = await self._process.wait()
+            status = await self._exited()
             await asyncio.wait((reading,), timeout=LEFTOVER_S)
         finally:
             for task in (feeding, reading, stopping):
@@ -100,6 +101,17 @@ class _Process:
             # Whatever is left of a stopped run's group goes with it.
             self._signal(signal.SIGKILL)
         return self._outcome(status)
+
+    async def _exited(self) -> int:
+        """Wait for the program itself. asyncio's own wait also waits for the pipe to close, which a
+        helper left in the background holds open.
+        """
+        with contextlib.suppress(ProcessLookupError):
+            await _ended(os.pidfd_open(self._process.pid))
+        # The child watcher's thread is about to say the status.
+        while self._process.returncode is None:  # noqa: ASYNC110 - nobody tells it
+            await asyncio.sleep(STATUS_S)
+        return self._process.returncode
 
     async def _feed(self) -> None:
         """Payload to standard input; a program that does not read it is free to."""
@@ -142,6 +154,18 @@ class _Process:
             exit_code=status if status > 0 else 128 - status,
             error=told_of(status),
         )
+
+
+async def _ended(pidfd: int) -> None:
+    """Wait until a process has ended, and close its descriptor."""
+    loop = asyncio.get_running_loop()
+    ended = asyncio.Event()
+    loop.add_reader(pidfd, ended.set)
+    try:
+        await ended.wait()
+    finally:
+        loop.remove_reader(pidfd)
+        os.close(pidfd)
 
 
 def told_of(status: int) -> str:
