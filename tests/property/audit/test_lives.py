@@ -127,3 +127,9 @@ def test_event_that_is_said_twice_is_found(choices: list[int], data: st.DataObje
         ledger.read(0, 0), lambda event: [event, event] if event.seq == doubled else [event]
     )
     assert not audit(Written(made, log_id=ledger.log_id)).ok
+
+
+def test_slot_that_is_cancelled_before_it_comes_stays_decided_through_an_edit() -> None:
+    # A life that Hypothesis found: cancel within the lookahead, then change the schedule.
+    report = audit(lived([0, 9, 75, 2559, 1287]))
+    assert report.ok, told(report)

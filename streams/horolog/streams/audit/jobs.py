@@ -165,7 +165,8 @@ def _changed(book: Book, event: _Change) -> Job | None:
     lowest_us = max(job.accounted_us, job.decided_us)
     if accounted_us < lowest_us:
         book.broken(rules.ACCOUNTED_TO, event, f"back to {accounted_us} from {lowest_us}")
-    if accounted_us > event.at_us:
+    # A run that is cancelled before its slot has decided a slot that is still to come.
+    if accounted_us > max(event.at_us, job.ahead_us):
         book.broken(rules.ACCOUNTED_TO, event, f"{accounted_us}, which is still to come")
     job.accounted_us = max(job.accounted_us, accounted_us)
     book.edited.add(job.job_id)

@@ -62,7 +62,7 @@ JOB_VERSION: Final = _rule("job-version",
     "Versions count up by one and none is used twice",
     "A run says which definition it kept by its number.", _REPORT)
 ACCOUNTED_TO: Final = _rule("accounted-to",
-    "`accounted_to_us` never goes back, behind no decided slot, and is not in the future",
+    "`accounted_to_us` never goes back, behind no decided slot, or beyond one that is to come",
     "A slot would belong to two definitions, or to none.", _REPORT)
 SCHEDULE_MOVED: Final = _rule("schedule-moved",
     "An update that says that the schedule stays, leaves it",

@@ -138,7 +138,9 @@ class Job(msgspec.Struct, kw_only=True):
     asked_us: int = 0
     accounted_us: int = 0
     decided_us: int = 0
-    """The latest slot that has an outcome."""
+    """The latest slot that came and has an outcome."""
+    ahead_us: int = 0
+    """The latest slot that was decided before it came."""
     deleted_us: int | None = None
     runs: dict[RunId, Run] = {}
     running_count: int = 0
@@ -204,6 +206,7 @@ class Book:
         if slot_us <= event.at_us:
             job.decided_us = max(job.decided_us, slot_us)
         else:
+            job.ahead_us = max(job.ahead_us, slot_us)
             job.account.decide_ahead(slot_us, event.at_us)
         self.findings.outcome(outcome, slot_us)
 
