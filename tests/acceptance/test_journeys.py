@@ -20,6 +20,8 @@ MAILTO=root
 CRON_TZ=Asia/Tokyo
 0 9 * * *   root  printf 'tokyo'%line one%line two
 @reboot     root  echo once
+0 25 * * *  root  echo no such hour
+0 0 31 2 *  root  echo no such day
 """
 
 
@@ -37,6 +39,9 @@ def test_crontab_is_imported_with_its_zones_and_a_due_line_runs(tmp_path: Path) 
         dry = server.cli("import", "crontab", str(place), "--user-field", "--dry-run")
         assert dry.status == 0, dry
         assert "@reboot" in dry.err
+        assert f'{place}:9: "25": hour' in dry.err
+        assert f'{place}:10: "0 0 31 2 *": never fires' in dry.err
+        assert "3 lines can be carried over, 3 cannot" in dry.err
         assert server.cli("jobs", "-o", "json").out.strip() == "[]"
         said = server.cli("import", "crontab", str(place), "--user-field", "--yes")
         assert said.status == 0, said

@@ -20,7 +20,7 @@ from horolog.cli.jobs import confirm
 from horolog.cli.output import Column
 from horolog.cli.session import Session
 from horolog.schemas.ids import name_of
-from horolog.schemas.records import JobDefinition, JobId, Schedule
+from horolog.schemas.records import JobDefinition, JobId
 from horolog.streams.calendar import anchored
 from horolog.workers.clock import wall_us
 
@@ -239,12 +239,28 @@ _COLUMNS: Final = (
 )
 
 
+class _Line(NamedTuple):
+    """A line of a crontab, as a job."""
+
+    job_id: JobId
+    body: Object
+    cron: str
+    zone: str
+    coming: str
+    """The next slot, in the line's own zone."""
+    source: str
+    command: str
+
+
 def import_crontab(
     session: Session, places: list[str], *, dry_run: bool, user_field: bool | None
 ) -> None:
-    """Register the lines of crontabs as jobs; what cannot be carried over is named by line."""
+    """Register the lines of crontabs as jobs; what cannot be carried over is named by line, and
+    stops no other line, as in cron itself.
+    """
     zone = machine_zone()
-    jobs: list[tuple[JobId, Object, crontab.Entry, str]] = []
+    zones = ZoneTable()
+    lines: list[_Line] = []
     lost = 0
     for place in places:
         if crontab.is_ignored_by_cron(place):
@@ -258,24 +274,44 @@ def import_crontab(
         for note in table.notes:
             session.out.note(f"{place}:{note.line}: {note.text}")
             lost += note.lost
-        jobs += [
-            (JobId(f"{session.tenant}.{entry.name}"), _body(entry, place, zone), entry, place)
-            for entry in table.entries
-        ]
-    _show(session, jobs)
-    session.out.note(f"{len(jobs)} lines can be carried over, {lost} cannot; zone {zone}")
+        for entry in table.entries:
+            try:
+                lines.append(_line(session.tenant, entry, place, zone, zones))
+            except Refused as error:
+                lost += 1
+                for fault in error.faults:
+                    session.out.note(f"{place}:{entry.line}: {fault.detail}")
+    _show(session, lines)
+    session.out.note(f"{len(lines)} lines can be carried over, {lost} cannot; zone {zone}")
     if dry_run:
         session.out.note("nothing was done; leave out --dry-run to register them")
         return
-    if len(jobs) > 1:
-        confirm(session, f"register {len(jobs)} jobs")
+    if len(lines) > 1:
+        confirm(session, f"register {len(lines)} jobs")
     done = {"created": 0, "updated": 0, "unchanged": 0}
-    for job_id, body, _, _ in jobs:
-        answer = session.client.put(f"/v1/jobs/{job_id}", body)
+    for line in lines:
+        answer = session.client.put(f"/v1/jobs/{line.job_id}", line.body)
         verb = "created" if answer.status == 201 else "unchanged"
         done["updated" if answer.object.get("changed") is True else verb] += 1
     session.out.note(", ".join(f"{count} {verb}" for verb, count in done.items()))
     session.out.note("next: horolog jobs")
+
+
+def _line(tenant: str, entry: crontab.Entry, place: str, zone: str, zones: ZoneTable) -> _Line:
+    """A line as a job. Raises Refused if no server would take it."""
+    job_id = JobId(f"{tenant}.{entry.name}")
+    body = _body(entry, place, zone)
+    schedule = _wanted(job_id, body, zones).definition.schedule
+    slots = cast("list[Object]", explained(schedule, job_id, wall_us(), 1, zones)["slots"])
+    return _Line(
+        job_id,
+        body,
+        entry.cron,
+        schedule.timezone,
+        str(slots[0]["local"]) if slots else "never",
+        f"{place}:{entry.line}",
+        entry.command,
+    )
 
 
 def _body(entry: crontab.Entry, place: str, zone: str) -> Object:
@@ -293,28 +329,12 @@ def _body(entry: crontab.Entry, place: str, zone: str) -> Object:
     return body
 
 
-def _show(session: Session, jobs: list[tuple[JobId, Object, crontab.Entry, str]]) -> None:
-    zones = ZoneTable()
-    cells: list[list[str]] = []
-    items: list[Object] = []
-    for job_id, body, entry, place in jobs:
-        schedule = Schedule(cron=entry.cron, timezone=str(_dict(body["schedule"])["timezone"]))
-        try:
-            slots = cast("list[Object]", explained(schedule, job_id, wall_us(), 1, zones)["slots"])
-            coming = str(slots[0]["local"]) if slots else "never"
-        except Refused as error:
-            raise Stop(Exit.USAGE, f"{place}:{entry.line}: {error.faults[0].detail}") from error
-        cells.append(
-            [
-                name_of(job_id),
-                entry.cron,
-                schedule.timezone,
-                coming,
-                f"{place}:{entry.line}",
-                entry.command[:60],
-            ]
-        )
-        items.append({"id": job_id, **body})
+def _show(session: Session, lines: list[_Line]) -> None:
+    cells = [
+        [name_of(line.job_id), line.cron, line.zone, line.coming, line.source, line.command[:60]]
+        for line in lines
+    ]
+    items: list[Object] = [{"id": line.job_id, **line.body} for line in lines]
     session.out.rows(items, _COLUMNS, cells, empty="no line can be carried over")
 
 
