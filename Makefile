@@ -50,12 +50,14 @@ generated: environment
 	$(PYTHON) -m horolog.schemas.generate --check
 	$(PYTHON) -m horolog.streams.scheduler.diagram --check
 	$(PYTHON) -m horolog.schemas.error_pages --check
+	$(PYTHON) -m horolog.api.documents --check
 
-# Writes what is derived from the .avsc files and the transition table.
+# Writes what is derived from the .avsc files, the transition table, the errors and the API.
 generate: environment
 	$(PYTHON) -m horolog.schemas.generate
 	$(PYTHON) -m horolog.streams.scheduler.diagram
 	$(PYTHON) -m horolog.schemas.error_pages
+	$(PYTHON) -m horolog.api.documents
 
 # Newest versions that pyproject.toml allows, with the hash of each file; names no registry.
 COMPILE := UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile --quiet --upgrade \

@@ -3,9 +3,9 @@
 import secrets
 from importlib import metadata
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 
-from horolog.api import problems
+from horolog.api import openapi, problems
 from horolog.api.auth import Authenticator, OpenHouse
 from horolog.api.backend import Backend
 from horolog.api.context import Context, Gateways
@@ -24,19 +24,26 @@ def create_app(
     """The app over a backend. `secret`: signs cursors; random when None, so that cursors end with
     the process. `hosts`: names beside localhost by which it may be called.
     """
-    app = FastAPI(
-        title="Horolog",
-        version=metadata.version("horolog"),
-        description="Jobs that run when they are due, each slot accounted for.",
-    )
-    problems.install(app)
+    app = routed()
     app.state.horolog = Context(
         backend,
         Gateways(backend),
         auth or OpenHouse(),
         Cursors(secret or secrets.token_bytes(32)),
     )
-    for router in (leases.router, jobs.router, runs.router, system.router):
-        app.include_router(router)
     app.add_middleware(SameSite, hosts=frozenset(hosts))
+    return app
+
+
+def routed() -> FastAPI:
+    """The routes without a backend: enough for their document."""
+    app = openapi.DescribedApp(
+        title="Horolog",
+        version=metadata.version("horolog"),
+        generate_unique_id_function=openapi.operation_id,
+        description="Jobs that run when they are due, each slot accounted for.",
+    )
+    problems.install(app)
+    for router in (leases.router, jobs.router, runs.router, system.router):
+        app.include_router(router, dependencies=[Depends(openapi.check_parameters)])
     return app

@@ -34,14 +34,14 @@ async def read_bytes(request: Request, limit: int = BODY_BYTES_MAX) -> bytes:
 async def read_json(
     request: Request, types: Sequence[str] = JSON_TYPES, *, optional: bool = False
 ) -> Json:
-    """The JSON value of the body; `optional`: None for an empty one.
+    """The JSON value of the body; `optional`: an object without fields for an empty one.
 
     The type must be named: a browser sends a form or plain text to any host without asking, but
     JSON only with that host's leave.
     """
     body = await read_bytes(request)
     if not body and optional:
-        return None
+        return {}
     _check_type(request, types)
     if not body:
         raise Denied(MALFORMED, "the body is empty; send a JSON object")

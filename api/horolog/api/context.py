@@ -2,7 +2,6 @@
 
 import re
 import secrets
-from collections.abc import Sequence
 from typing import Final, cast
 
 from starlette.requests import Request
@@ -17,13 +16,15 @@ from horolog.api.gateway import Gateway
 from horolog.api.json_values import Json
 from horolog.api.limits import PAGE_DEFAULT, PAGE_MAX, POSITION_WAIT_S
 from horolog.api.problems import Denied
-from horolog.api.values import has_offset, parse_instant
+from horolog.api.values import parse_instant
 from horolog.api.zone_table import ZoneTable
-from horolog.schemas.errors import BEHIND, INVALID_FIELD, UNKNOWN_JOB, UNKNOWN_RUN, error_of
+from horolog.schemas.errors import BEHIND, UNKNOWN_JOB, UNKNOWN_RUN, error_of
 from horolog.schemas.ids import is_job_id, job_of, tenant_of
 from horolog.schemas.records import Command, JobId, Reply, RunId
 
 POSITION: Final = "Horolog-Position"
+DIGITS_MAX: Final = 18
+"""Of a number in a query: what 64 bits hold."""
 _POSITION: Final = re.compile(r"\s*(\d{1,4}):(\d{1,18})\s*")
 
 
@@ -162,7 +163,7 @@ def command_id() -> str:
 
 def is_dry(request: Request) -> bool:
     """Whether only to check."""
-    return request.query_params.get("validateOnly", "").lower() in ("1", "true")
+    return flag_in(request, "validateOnly")
 
 
 def if_version(request: Request) -> int | None:
@@ -177,14 +178,43 @@ def if_version(request: Request) -> int | None:
 
 
 def page_limit(request: Request) -> int:
-    """How many rows to give; more than the most is clamped."""
-    text = request.query_params.get("limit")
+    """How many rows to give."""
+    return count_in(request, "limit", default=PAGE_DEFAULT, most=PAGE_MAX)
+
+
+def count_in(request: Request, name: str, *, default: int, most: int) -> int:
+    """A number of things to give; more than the most is clamped."""
+    text = request.query_params.get(name)
     if text is None:
-        return PAGE_DEFAULT
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        detail = f"{text!r} is no number of rows; from 1 to {PAGE_MAX} are right"
-        raise Refused([Fault(pointer="?limit", detail=detail)])
-    return min(int(text), PAGE_MAX)
+        return default
+    number = _whole(text)
+    if number is None or number < 1:
+        detail = f"{text!r} is no such number; from 1 to {most} are right"
+        raise Refused([Fault(pointer=f"?{name}", detail=detail)])
+    return min(number, most)
+
+
+def number_in(request: Request, name: str) -> int | None:
+    """A whole number of the query, from 0."""
+    text = request.query_params.get(name)
+    if text is None:
+        return None
+    number = _whole(text)
+    if number is None:
+        raise Refused([Fault(pointer=f"?{name}", detail=f"{text!r} is no whole number")])
+    return number
+
+
+def flag_in(request: Request, name: str) -> bool:
+    """Whether a flag of the query is set; absent: it is not."""
+    text = request.query_params.get(name, "false")
+    if text not in ("true", "false", "1", "0"):
+        raise Refused([Fault(pointer=f"?{name}", detail=f"{text!r} is neither true nor false")])
+    return text in ("true", "1")
+
+
+def _whole(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX else None
 
 
 def instant_in(request: Request, name: str) -> int | None:
@@ -195,21 +225,6 @@ def instant_in(request: Request, name: str) -> int | None:
     if text is None:
         return None
     try:
-        return zoned_instant(text)
+        return parse_instant(text)
     except ValueError as error:
         raise Refused([Fault(pointer=f"?{name}", detail=f"{text!r} {error}")]) from error
-
-
-def zoned_instant(text: str) -> int:
-    """An instant with an offset, microseconds UTC; ValueError in words."""
-    if not has_offset(text):
-        raise ValueError("has no offset; write it as 2024-01-15T00:00:00Z")
-    return parse_instant(text)
-
-
-def check_parameters(request: Request, known: Sequence[str]) -> None:
-    """Refuse parameters that are not known: a misspelt filter would show too much."""
-    for name in request.query_params:
-        if name not in known:
-            detail = f"{name!r} is no parameter here; there are {', '.join(known)}"
-            raise Refused([Fault(pointer=f"?{name}", detail=detail, error=INVALID_FIELD)])

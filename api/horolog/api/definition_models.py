@@ -62,7 +62,7 @@ LocalInstant: TypeAlias = Annotated[
 ]
 """An instant with an offset, or local time in the schedule's zone."""
 
-Seconds: TypeAlias = Annotated[int, Field(ge=0, le=10**9, strict=True)]
+Seconds: TypeAlias = Annotated[float, Field(ge=0, le=10**9)]
 
 
 class Strict(BaseModel):
@@ -210,14 +210,6 @@ JobName: TypeAlias = Annotated[str, Field(pattern=f"^{JOB_NAME_PATTERN}$")]
 TenantName: TypeAlias = Annotated[str, Field(pattern=f"^{TENANT_PATTERN}$")]
 
 
-class JobFile(Strict):
-    """A job file, as `horolog apply` reads it: YAML 1.2, JSON or TOML."""
-
-    tenant: TenantName | None = None
-    """Tenant of the jobs; absent: that of the credential."""
-    jobs: dict[JobName, JobSpec]
-
-
 class ShortSchedule(ScheduleSpec):
     """As in a job file, or with seconds as numbers."""
 
@@ -249,6 +241,10 @@ class JobRequest(JobFields):
     """Short for `schedule.timezone`."""
     timeout_s: Seconds | None = None
     """`timeout` in seconds."""
+    kill_grace_s: Seconds | None = None
+    """`killGrace` in seconds."""
+    lease_term_s: Seconds | None = None
+    """`leaseTerm` in seconds."""
     starting_deadline_s: Seconds | None = None
     """`startingDeadline` in seconds."""
     retry: ShortRetry = ShortRetry()
@@ -261,3 +257,17 @@ class NamedJobRequest(JobRequest):
     """Name within the credential's tenant."""
     id: str | None = None
     """Whole ID, `<tenant>.<name>`; instead of `name`."""
+
+
+class JobPatch(JobRequest):
+    """What changes of a job; null takes a field away (JSON Merge Patch, RFC 7396)."""
+
+    target: TargetSpec | None = None  # type: ignore[assignment]  # A patch leaves out what stays.
+
+
+class JobFile(Strict):
+    """A job file, as `horolog apply` reads it: YAML 1.2, JSON or TOML."""
+
+    tenant: TenantName | None = None
+    """Tenant of the jobs; absent: that of the credential."""
+    jobs: dict[JobName, JobRequest]

@@ -3,10 +3,13 @@
 Used by the API and, without a server, by the CLI.
 """
 
+from typing import cast
+
 from horolog.api.definitions import definition_of, local_instant, read_spec
 from horolog.api.faults import Fault, Refused
 from horolog.api.json_values import Json
-from horolog.api.limits import CLOCK_CHANGES_SHOWN_MAX, NEXT_DEFAULT, NEXT_MAX
+from horolog.api.limits import CLOCK_CHANGES_SHOWN_MAX
+from horolog.api.requests import ExplainRequest
 from horolog.api.values import has_offset, instant_text, parse_instant
 from horolog.api.zone_table import ZoneTable
 from horolog.schemas.errors import INVALID_SCHEDULE
@@ -22,26 +25,20 @@ from horolog.streams.calendar import (
     next_slot,
 )
 
-SAMPLE = JobId("default.example")
-"""Jobs that use H get minutes of their own by their ID; an explanation needs some ID."""
 
-
-def of_request(raw: dict[str, Json], zones: ZoneTable, now_us: int) -> dict[str, Json]:
-    """The explanation of `{schedule, from?, count?, job?}`; raises Refused."""
-    schedule = raw.get("schedule", raw.get("cron"))
-    spec: dict[str, Json] = {"schedule": schedule, "target": {"handler": "example"}}
-    if "timezone" in raw:
-        spec["timezone"] = raw["timezone"]
+def of_request(body: ExplainRequest, zones: ZoneTable, now_us: int) -> dict[str, Json]:
+    """The explanation that is asked for; raises Refused."""
+    spec: dict[str, Json] = {
+        "schedule": cast("Json", body.schedule),
+        "timezone": body.timezone,
+        "target": {"handler": "example"},
+    }
     definition = definition_of(read_spec(spec), zones)
     from_us = now_us
-    text = raw.get("from")
-    if text is not None:
-        from_us = _instant(str(text), definition.schedule.timezone, zones)
-    count = raw.get("count", NEXT_DEFAULT)
-    if not isinstance(count, int) or not 0 < count <= NEXT_MAX:
-        raise Refused([Fault(pointer="/count", detail=f"is from 1 to {NEXT_MAX}")])
-    job_id = JobId(str(raw.get("job") or SAMPLE))
-    return explained(anchored(definition.schedule, from_us), job_id, from_us, count, zones)
+    if body.from_ is not None:
+        from_us = _instant(body.from_, definition.schedule.timezone, zones)
+    schedule = anchored(definition.schedule, from_us)
+    return explained(schedule, JobId(body.job), from_us, body.count, zones)
 
 
 def explained(

@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from horolog.api.faults import Fault, Refused
+from horolog.api.json_values import Json
 from horolog.api.validation import faults_of
 from horolog.schemas.errors import (
     ERRORS,
@@ -33,6 +34,39 @@ from horolog.schemas.errors import (
 
 CONTENT_TYPE: Final = "application/problem+json"
 _RETRY_AFTER_S: Final = "1"
+
+SCHEMA: Final[Json] = {
+    "type": "object",
+    "description": "What is wrong, as RFC 9457 has it.",
+    "required": ["type", "title", "status", "detail", "code", "slug", "retryable", "errors"],
+    "properties": {
+        "type": {"type": "string", "description": "Path of the error's page."},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string", "description": "Names field, value and what is right."},
+        "code": {"type": "string", "description": "Stable code."},
+        "slug": {"type": "string", "description": "The code as a word."},
+        "hint": {"type": "string"},
+        "retryable": {"type": "boolean", "description": "Whether the same again may pass."},
+        "errors": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["pointer", "code", "detail"],
+                "properties": {
+                    "pointer": {
+                        "type": "string",
+                        "description": "JSON Pointer into the body; `?name`: a parameter.",
+                    },
+                    "code": {"type": "string"},
+                    "detail": {"type": "string"},
+                    "hint": {"type": "string"},
+                },
+            },
+        },
+    },
+}
+"""Of a problem's body, JSON Schema."""
 
 _BY_NUMBER: Final = {one.number: one for one in ERRORS}
 _BY_STATUS: Final = {

@@ -8,6 +8,8 @@ import msgspec
 from horolog.api import explain as api_explain
 from horolog.api.faults import Refused
 from horolog.api.json_values import Json
+from horolog.api.requests import ExplainRequest
+from horolog.api.validation import read as read_model
 from horolog.api.values import parse_instant
 from horolog.api.zone_table import ZoneTable
 from horolog.cli import settings as cli_settings
@@ -31,7 +33,7 @@ def explain(session: Session, expression: str, zone: str, start: str | None, cou
     if start is not None:
         raw["from"] = start
     try:
-        answer = api_explain.of_request(raw, ZoneTable(), wall_us())
+        answer = api_explain.of_request(read_model(ExplainRequest, raw), ZoneTable(), wall_us())
     except Refused as error:
         first = error.faults[0]
         raise Stop(Exit.USAGE, first.detail, hint=first.hint) from error

@@ -1,6 +1,7 @@
 """The HTTP API against a real server: contracts that clients rely on."""
 
 import json
+import re
 from collections.abc import Iterator
 
 import httpx2
@@ -210,6 +211,78 @@ def test_browser_of_another_site_may_do_nothing(http: httpx2.Client) -> None:
 def test_unknown_object_is_a_404_whoever_owns_it(http: httpx2.Client) -> None:
     for path in ("/v1/jobs/default.none", "/v1/jobs/bad", "/v1/runs/default.none@manual-x"):
         assert http.get(path).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "method, path, pointer",
+    [
+        ("GET", "/v1/jobs/default.wrong/next?count=many", "?count"),
+        ("GET", "/v1/jobs/default.wrong/next?count=0", "?count"),
+        ("GET", "/v1/jobs?paused=perhaps", "?paused"),
+        ("GET", "/v1/jobs?cursr=x", "?cursr"),
+        ("GET", "/v1/tenants?limit=1", "?limit"),
+        ("DELETE", "/v1/jobs/default.wrong?cancelRunning=yes", "?cancelRunning"),
+        ("POST", "/v1/jobs/default.wrong:pause?until=2030-01-01T00:00:00Z", "?until"),
+    ],
+)
+def test_parameter_that_is_unknown_or_no_such_value_is_named(
+    http: httpx2.Client, method: str, path: str, pointer: str
+) -> None:
+    made = create(http, "wrong")
+    answer = http.request(method, path, headers=seen(made))
+    assert answer.status_code == 400, answer.text
+    assert [each["pointer"] for each in answer.json()["errors"]] == [pointer]
+
+
+def test_probe_of_health_may_add_what_it_likes(http: httpx2.Client) -> None:
+    assert http.get("/livez", params={"t": "1"}).status_code == 200
+
+
+PROOF = {"fencingToken": 1, "claimId": "c"}
+RUN = "/v1/runs/default.wrong@manual-x"
+
+
+@pytest.mark.parametrize(
+    "path, body, pointer",
+    [
+        ("/v1/jobs/default.wrong:trigger", {"idempotencykey": "x"}, "/idempotencykey"),
+        ("/v1/jobs/default.wrong:trigger", {"slot": "2026-12-01"}, "/slot"),
+        ("/v1/jobs/default.wrong:pause", {"until": "tomorrow"}, "/until"),
+        ("/v1/jobs/default.wrong:backfill", {"from": "2026-12-01T00:00:00Z"}, "/to"),
+        ("/v1/dead-letters:redrive", {"runIds": []}, "/runIds"),
+        ("/v1/schedules:explain", {"schedule": "0 6 * * *", "count": 0}, "/count"),
+        ("/v1/schedules:explain", {"schedule": {"crn": "0 6 * * *"}}, "/schedule/crn"),
+        ("/v1/runs:lease", {"workerId": "w", "max": True}, "/max"),
+        ("/v1/runs:lease", {"workerId": ""}, "/workerId"),
+        ("/v1/runs:heartbeat", {"runs": [PROOF]}, "/runs/0/runId"),
+        (f"{RUN}:heartbeat", {"claimId": "c"}, "/fencingToken"),
+        (f"{RUN}:heartbeat", {**PROOF, "fencingToken": "1"}, "/fencingToken"),
+        (f"{RUN}:complete", PROOF, "/ok"),
+        (f"{RUN}:complete", {**PROOF, "ok": True, "result": "failed"}, "/result"),
+    ],
+)
+def test_body_that_is_wrong_is_refused_with_a_pointer_to_what_is(
+    http: httpx2.Client, path: str, body: dict[str, object], pointer: str
+) -> None:
+    create(http, "wrong")
+    answer = http.post(path, json=body)
+    assert answer.status_code == 400, answer.text
+    assert [each["pointer"] for each in answer.json()["errors"]] == [pointer]
+
+
+def test_document_describes_every_body_and_all_it_refers_to(http: httpx2.Client) -> None:
+    text = http.get("/openapi.json").text
+    document = json.loads(text)
+    schemas = document["components"]["schemas"]
+    referred = set(re.findall(r'"#/components/schemas/([^"]+)"', text))
+    assert referred == set(schemas)
+    no_body = {"jobs_resume", "runs_retry"}
+    for path in document["paths"].values():
+        for method, operation in path.items():
+            has_body = method in ("post", "put", "patch")
+            assert ("requestBody" in operation) == (
+                has_body and operation["operationId"] not in no_body
+            ), operation["operationId"]
 
 
 def test_committed_openapi_document_is_the_servers(http: httpx2.Client) -> None:

@@ -1,5 +1,6 @@
 import pytest
 
+from horolog.api.definition_models import JobRequest
 from horolog.api.definitions import definition_of, read_spec, spec_of
 from horolog.api.faults import Refused
 from horolog.api.json_values import Json
@@ -15,7 +16,40 @@ S = 1_000_000
 
 
 def read(raw: dict[str, Json]) -> JobDefinition:
-    return definition_of(read_spec({"target": ECHO, **raw}), ZONES)
+    """The definition; what is taken must also fit the model that OpenAPI shows."""
+    whole = {"target": ECHO, **raw}
+    definition = definition_of(read_spec(whole), ZONES)
+    JobRequest.model_validate(whole)
+    return definition
+
+
+def test_model_of_the_document_has_every_field_of_both_forms() -> None:
+    everything: dict[str, Json] = {
+        "schedule": {"every": "1h", "jitterS": 1.5, "anchor": "2026-12-01T00:00:00Z"},
+        "timezone": "Europe/Paris",
+        "timeoutS": 60,
+        "killGraceS": 5,
+        "leaseTermS": 30,
+        "startingDeadlineS": 900,
+        "retry": {"max": 1, "backoffS": 10, "maxBackoffS": 60},
+    }
+    assert spec_of(read(everything)) == spec_of(
+        read(
+            {
+                "schedule": {
+                    "every": "1h",
+                    "jitter": "1.5s",
+                    "anchor": "2026-12-01T00:00:00Z",
+                    "timezone": "Europe/Paris",
+                },
+                "timeout": "1m",
+                "killGrace": "5s",
+                "leaseTerm": "30s",
+                "startingDeadline": "15m",
+                "retry": {"max": 1, "backoff": "10s", "maxBackoff": "1m"},
+            }
+        )
+    )
 
 
 def test_short_form_and_job_file_form_mean_the_same_definition() -> None:

@@ -1,6 +1,5 @@
 """Jobs: create, read, change, pause, trigger, and what will and did become of their slots."""
 
-from collections.abc import Mapping
 from typing import cast
 
 from fastapi import APIRouter
@@ -12,10 +11,11 @@ from horolog.api.bodies import PATCH_TYPES, read_json
 from horolog.api.checks import faults_of
 from horolog.api.context import (
     caught_up,
-    check_parameters,
     command_id,
     context_of,
+    count_in,
     decided,
+    flag_in,
     if_version,
     instant_in,
     is_dry,
@@ -24,8 +24,8 @@ from horolog.api.context import (
     page_limit,
     principal_of,
     written,
-    zoned_instant,
 )
+from horolog.api.definition_models import JobPatch, JobRequest, NamedJobRequest
 from horolog.api.definitions import (
     definition_of,
     payload_bytes,
@@ -35,10 +35,12 @@ from horolog.api.definitions import (
 from horolog.api.faults import Fault, Refused
 from horolog.api.json_values import Json
 from horolog.api.limits import NEXT_DEFAULT, NEXT_MAX
+from horolog.api.openapi import READ_HEADERS, described
 from horolog.api.problems import Denied
+from horolog.api.requests import BackfillRequest, PauseRequest, TriggerRequest
 from horolog.api.short_form import canonical_patch
-from horolog.api.validation import unknown_field
-from horolog.api.values import instant_text
+from horolog.api.validation import read as read_model
+from horolog.api.values import instant_text, parse_instant
 from horolog.projections.rows import JobRow
 from horolog.projections.rows import definition_of as stored_definition
 from horolog.schemas.errors import UNKNOWN_JOB, VERSION_MISMATCH
@@ -59,11 +61,16 @@ from horolog.streams.calendar import anchored, next_slot
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
+
 _EVER_US = 4_102_444_800_000_000
 """2100-01-01, an upper end for ranges that have none."""
 
 
-@router.post("")
+@router.post(
+    "",
+    status_code=201,
+    openapi_extra=described(NamedJobRequest, query=("validateOnly",), headers=("Idempotency-Key",)),
+)
 async def create(request: Request) -> Response:
     """Create a job: 201; the same again: 200; another one of that name: 409."""
     raw = _object(await read_json(request))
@@ -85,10 +92,14 @@ async def create(request: Request) -> Response:
     return written(body, reply, status=201 if reply.changed else 200, version=reply.version)
 
 
-@router.get("")
+@router.get(
+    "",
+    openapi_extra=described(
+        query=("tenant", "label", "pool", "paused", "q", "cursor", "limit"), headers=READ_HEADERS
+    ),
+)
 async def index(request: Request) -> Response:
     """Jobs in order of ID."""
-    check_parameters(request, ("tenant", "label", "pool", "paused", "q", "cursor", "limit"))
     await caught_up(request)
     context, principal = context_of(request), principal_of(request)
     query = request.query_params
@@ -113,7 +124,7 @@ async def index(request: Request) -> Response:
         tenant,
         labels=labels,
         pool=query.get("pool"),
-        paused=None if query.get("paused") is None else query["paused"] == "true",
+        paused=flag_in(request, "paused") if "paused" in query else None,
         text=query.get("q"),
         after=None if place is None else place[1],
         limit=limit + 1,
@@ -129,24 +140,19 @@ async def index(request: Request) -> Response:
     return JSONResponse({"items": items, "nextCursor": cursor})
 
 
-@router.post("/{job}:trigger")
+@router.post(
+    "/{job}:trigger", status_code=202, openapi_extra=described(TriggerRequest, optional=True)
+)
 async def trigger(request: Request, job: str) -> Response:
     """Ask for a manual run; the same key names the same run."""
     job_id = job_id_in(request, job)
-    raw = _object(await read_json(request, optional=True) or {})
-    _known(raw, ("idempotencyKey", "payload", "payloadBase64", "slot"))
+    body = read_model(TriggerRequest, await read_json(request, optional=True))
     faults: list[Fault] = []
     payload = None
-    if "payload" in raw or "payloadBase64" in raw:
+    if body.model_fields_set & {"payload", "payload_base64"}:
         row = await _row(request, job_id)
         content_type = stored_definition(row.definition).content_type
-        coded = raw.get("payloadBase64")
-        payload = payload_bytes(
-            raw.get("payload"), coded if isinstance(coded, str) else None, content_type, faults
-        )
-    key = raw.get("idempotencyKey")
-    if key is not None and not isinstance(key, str):
-        faults.append(Fault(pointer="/idempotencyKey", detail="is no string"))
+        payload = payload_bytes(body.payload, body.payload_base64, content_type, faults)
     if faults:
         raise Refused(faults)
     reply = await decided(
@@ -155,34 +161,33 @@ async def trigger(request: Request, job: str) -> Response:
             command_id=command_id(),
             principal=principal_of(request).name,
             job_id=job_id,
-            key=key if isinstance(key, str) else command_id().replace("_", "-"),
+            key=body.idempotency_key or command_id().replace("_", "-"),
             payload=payload,
-            slot_us=_instant(raw, "slot"),
+            slot_us=_us(body.slot),
         ),
     )
     return written({"runId": reply.run_id, "jobId": job_id}, reply, status=202)
 
 
-@router.post("/{job}:pause")
+@router.post("/{job}:pause", openapi_extra=described(PauseRequest, optional=True))
 async def pause(request: Request, job: str) -> Response:
     """Stop planning a job until it is resumed."""
     job_id = job_id_in(request, job)
-    raw = _object(await read_json(request, optional=True) or {})
-    _known(raw, ("until", "reason"))
+    body = read_model(PauseRequest, await read_json(request, optional=True))
     reply = await decided(
         request,
         PauseJob(
             command_id=command_id(),
             principal=principal_of(request).name,
             job_id=job_id,
-            until_us=_instant(raw, "until"),
-            reason=str(raw.get("reason") or ""),
+            until_us=_us(body.until),
+            reason=body.reason,
         ),
     )
     return written(views.job_head(job_id, "paused", reply.version), reply)
 
 
-@router.post("/{job}:resume")
+@router.post("/{job}:resume", openapi_extra=described())
 async def resume(request: Request, job: str) -> Response:
     """Plan a paused job again."""
     job_id = job_id_in(request, job)
@@ -193,45 +198,39 @@ async def resume(request: Request, job: str) -> Response:
     return written(views.job_head(job_id, "active", reply.version), reply)
 
 
-@router.post("/{job}:backfill")
+@router.post("/{job}:backfill", status_code=202, openapi_extra=described(BackfillRequest))
 async def backfill(request: Request, job: str) -> Response:
     """Turn skipped or never planned slots of the past into runs."""
     job_id = job_id_in(request, job)
-    raw = _object(await read_json(request))
-    _known(raw, ("from", "to", "priority"))
-    from_us, to_us = _instant(raw, "from"), _instant(raw, "to")
-    tier = str(raw.get("priority") or "low")
-    if from_us is None or to_us is None or tier not in ("high", "normal", "low"):
-        detail = "a backfill needs from and to; priority is high, normal or low"
-        raise Refused([Fault(pointer="/from", detail=detail)])
+    body = read_model(BackfillRequest, await read_json(request))
     reply = await decided(
         request,
         BackfillJob(
             command_id=command_id(),
             principal=principal_of(request).name,
             job_id=job_id,
-            from_us=from_us,
-            to_us=to_us,
-            tier=Tier(tier),
+            from_us=parse_instant(body.from_),
+            to_us=parse_instant(body.to),
+            tier=Tier(body.priority),
         ),
     )
     return written({"jobId": job_id, "changed": reply.changed}, reply, status=202)
 
 
-@router.get("/{job}/next")
+@router.get("/{job}/next", openapi_extra=described(query=("count",), headers=READ_HEADERS))
 async def upcoming(request: Request, job: str) -> Response:
     """The next slots of a job."""
-    check_parameters(request, ("count",))
     row = await _row(request, job_id_in(request, job))
-    count = min(int(request.query_params.get("count") or NEXT_DEFAULT), NEXT_MAX)
+    count = count_in(request, "count", default=NEXT_DEFAULT, most=NEXT_MAX)
     slots = _next(request, row.job_id, stored_definition(row.definition), count)
     return JSONResponse({"items": [{"slot": instant_text(slot_us)} for slot_us in slots]})
 
 
-@router.get("/{job}/slots")
+@router.get(
+    "/{job}/slots", openapi_extra=described(query=("from", "to", "limit"), headers=READ_HEADERS)
+)
 async def slots(request: Request, job: str) -> Response:
     """What became of the slots of a range."""
-    check_parameters(request, ("from", "to", "limit"))
     job_id = job_id_in(request, job)
     await _row(request, job_id)
     rows = context_of(request).backend.queries.slots(
@@ -243,7 +242,7 @@ async def slots(request: Request, job: str) -> Response:
     return JSONResponse({"items": [views.slot_of(row) for row in rows]})
 
 
-@router.get("/{job}/versions")
+@router.get("/{job}/versions", openapi_extra=described(headers=READ_HEADERS))
 async def versions(request: Request, job: str) -> Response:
     """Definitions a job had, newest first, with who and when."""
     job_id = job_id_in(request, job)
@@ -254,10 +253,9 @@ async def versions(request: Request, job: str) -> Response:
     return JSONResponse({"items": [views.version_of(row) for row in rows]})
 
 
-@router.get("/{job}/why")
+@router.get("/{job}/why", openapi_extra=described(query=("at",), headers=READ_HEADERS))
 async def explain_why(request: Request, job: str) -> Response:
     """Why a slot ran, waits or did not run."""
-    check_parameters(request, ("at",))
     job_id = job_id_in(request, job)
     row = await _row(request, job_id)
     context = context_of(request)
@@ -267,10 +265,14 @@ async def explain_why(request: Request, job: str) -> Response:
     return JSONResponse({"jobId": job_id, "trail": list(trail)})
 
 
-@router.get("/{job}/runs")
+@router.get(
+    "/{job}/runs",
+    openapi_extra=described(
+        query=("status", "from", "to", "cursor", "limit"), headers=READ_HEADERS
+    ),
+)
 async def runs(request: Request, job: str) -> Response:
     """Runs of a job, newest first; `from` inclusive, `to` exclusive."""
-    check_parameters(request, ("status", "from", "to", "cursor", "limit"))
     job_id = job_id_in(request, job)
     await _row(request, job_id)
     context = context_of(request)
@@ -294,7 +296,7 @@ async def runs(request: Request, job: str) -> Response:
     return JSONResponse({"items": [views.run_of(row) for row in page.rows], "nextCursor": cursor})
 
 
-@router.get("/{job}")
+@router.get("/{job}", openapi_extra=described(headers=READ_HEADERS))
 async def read(request: Request, job: str) -> Response:
     """A job."""
     row = await _row(request, job_id_in(request, job))
@@ -302,7 +304,10 @@ async def read(request: Request, job: str) -> Response:
     return JSONResponse(body, headers={"ETag": f'"{row.version}"'})
 
 
-@router.put("/{job}")
+@router.put(
+    "/{job}",
+    openapi_extra=described(JobRequest, query=("validateOnly",), headers=("If-Match",)),
+)
 async def replace(request: Request, job: str) -> Response:
     """Replace a job's definition, or create it."""
     job_id = job_id_in(request, job)
@@ -328,7 +333,12 @@ async def replace(request: Request, job: str) -> Response:
     return await _update(request, row, definition)
 
 
-@router.patch("/{job}")
+@router.patch(
+    "/{job}",
+    openapi_extra=described(
+        JobPatch, media_types=PATCH_TYPES, query=("validateOnly",), headers=("If-Match",)
+    ),
+)
 async def patch(request: Request, job: str) -> Response:
     """Change some fields (JSON Merge Patch, RFC 7396)."""
     row = await _row(request, job_id_in(request, job))
@@ -338,7 +348,7 @@ async def patch(request: Request, job: str) -> Response:
     return await _update(request, row, _checked(request, row.job_id, _object(merged)))
 
 
-@router.delete("/{job}")
+@router.delete("/{job}", openapi_extra=described(query=("cancelRunning",), headers=("If-Match",)))
 async def delete(request: Request, job: str) -> Response:
     """Delete a job; running attempts go on unless `cancelRunning` is given."""
     job_id = job_id_in(request, job)
@@ -350,7 +360,7 @@ async def delete(request: Request, job: str) -> Response:
             principal=principal_of(request).name,
             job_id=job_id,
             if_version=if_version(request),
-            cancel_running=request.query_params.get("cancelRunning") == "true",
+            cancel_running=flag_in(request, "cancelRunning"),
         ),
     )
     return written(views.job_head(job_id, "deleted", reply.version), reply)
@@ -438,12 +448,6 @@ def _object(raw: Json) -> dict[str, Json]:
     return dict(raw)
 
 
-def _known(raw: Mapping[str, Json], names: tuple[str, ...]) -> None:
-    faults = [unknown_field("", name, names) for name in raw if name not in names]
-    if faults:
-        raise Refused(faults)
-
-
 def _same_name(raw: dict[str, Json], job_id: JobId) -> None:
     """A body may repeat the name of its path, not contradict it."""
     name, whole = raw.pop("name", None), raw.pop("id", None)
@@ -452,11 +456,5 @@ def _same_name(raw: dict[str, Json], job_id: JobId) -> None:
         raise Refused([Fault(pointer="/name", detail=detail)])
 
 
-def _instant(raw: Mapping[str, Json], name: str) -> int | None:
-    text = raw.get(name)
-    if text is None:
-        return None
-    try:
-        return zoned_instant(str(text))
-    except ValueError as error:
-        raise Refused([Fault(pointer=f"/{name}", detail=f"{text!r} {error}")]) from error
+def _us(text: str | None) -> int | None:
+    return None if text is None else parse_instant(text)

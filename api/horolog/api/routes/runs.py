@@ -13,19 +13,22 @@ from horolog.api.backend import Backend
 from horolog.api.bodies import read_json
 from horolog.api.context import (
     caught_up,
-    check_parameters,
     command_id,
     context_of,
     decided,
+    flag_in,
+    number_in,
     page_limit,
     principal_of,
     run_id_in,
     written,
 )
-from horolog.api.faults import Fault, Refused
 from horolog.api.json_values import Json
 from horolog.api.limits import FOLLOW_IDLE_S, LOG_READ_BYTES
+from horolog.api.openapi import READ_HEADERS, described
 from horolog.api.problems import Denied
+from horolog.api.requests import CancelRequest, DeadRunsRequest
+from horolog.api.validation import read as read_model
 from horolog.projections.logs import LogState
 from horolog.projections.rows import ENDED, RunDetail
 from horolog.schemas.errors import UNKNOWN_RUN
@@ -34,16 +37,16 @@ from horolog.schemas.records import CancelRun, DiscardRun, RedriveRun, RunId
 
 router = APIRouter(tags=["runs"])
 
-REDRIVES_MAX: Final = 1_000
 LOOK_AGAIN_S: Final = 0.5
 
 
-@router.post("/v1/runs/{run}:cancel")
+@router.post(
+    "/v1/runs/{run}:cancel", status_code=202, openapi_extra=described(CancelRequest, optional=True)
+)
 async def cancel(request: Request, run: str) -> Response:
     """Ask that a run ends."""
     run_id = run_id_in(request, run)
-    raw = await read_json(request, optional=True)
-    reason = raw.get("reason") if isinstance(raw, dict) else None
+    body = read_model(CancelRequest, await read_json(request, optional=True))
     reply = await decided(
         request,
         CancelRun(
@@ -51,13 +54,13 @@ async def cancel(request: Request, run: str) -> Response:
             principal=principal_of(request).name,
             job_id=job_of(run_id),
             run_id=run_id,
-            reason=str(reason or ""),
+            reason=body.reason,
         ),
     )
     return written({"runId": run_id}, reply, status=202)
 
 
-@router.post("/v1/runs/{run}:retry")
+@router.post("/v1/runs/{run}:retry", status_code=202, openapi_extra=described())
 async def retry(request: Request, run: str) -> Response:
     """Start a dead run again."""
     run_id = run_id_in(request, run)
@@ -73,26 +76,25 @@ async def retry(request: Request, run: str) -> Response:
     return written({"runId": run_id}, reply, status=202)
 
 
-@router.get("/v1/runs/{run}/logs")
+@router.get(
+    "/v1/runs/{run}/logs",
+    openapi_extra=described(query=("attempt", "follow"), headers=READ_HEADERS),
+)
 async def logs(request: Request, run: str) -> Response:
     """What a run printed, byte for byte; with `follow`, until it has ended."""
-    check_parameters(request, ("attempt", "follow"))
     run_id = run_id_in(request, run)
     await _detail(request, run_id)
     backend = context_of(request).backend
-    attempt = request.query_params.get("attempt")
-    if attempt is not None and not attempt.isdigit():
-        raise Refused([Fault(pointer="?attempt", detail=f"{attempt!r} is no attempt's number")])
-    number = None if attempt is None else int(attempt)
+    number = number_in(request, "attempt")
     headers = {"X-Content-Type-Options": "nosniff"}
-    if request.query_params.get("follow") == "true":
+    if flag_in(request, "follow"):
         body = _follow(backend, run_id, number)
     else:
         body = _stored(backend, run_id, number)
     return StreamingResponse(body, media_type="text/plain; charset=utf-8", headers=headers)
 
 
-@router.get("/v1/runs/{run}")
+@router.get("/v1/runs/{run}", openapi_extra=described(headers=READ_HEADERS))
 async def read(request: Request, run: str) -> Response:
     """A run with its attempts."""
     detail = await _detail(request, run_id_in(request, run))
@@ -100,10 +102,11 @@ async def read(request: Request, run: str) -> Response:
     return JSONResponse({**views.run_of(detail.run), "attempts": attempts})
 
 
-@router.get("/v1/dead-letters")
+@router.get(
+    "/v1/dead-letters", openapi_extra=described(query=("cursor", "limit"), headers=READ_HEADERS)
+)
 async def dead_letters(request: Request) -> Response:
     """Dead runs, newest first."""
-    check_parameters(request, ("cursor", "limit"))
     await caught_up(request)
     context, principal = context_of(request), principal_of(request)
     tenant = None if principal.every_tenant else principal.tenant
@@ -115,27 +118,23 @@ async def dead_letters(request: Request) -> Response:
     return JSONResponse({"items": [views.run_of(row) for row in page.rows], "nextCursor": cursor})
 
 
-@router.post("/v1/dead-letters:redrive")
+@router.post("/v1/dead-letters:redrive", openapi_extra=described(DeadRunsRequest))
 async def redrive(request: Request) -> Response:
     """Start dead runs again."""
     return await _each_dead(request, RedriveRun)
 
 
-@router.post("/v1/dead-letters:discard")
+@router.post("/v1/dead-letters:discard", openapi_extra=described(DeadRunsRequest))
 async def discard(request: Request) -> Response:
     """Give dead runs up."""
     return await _each_dead(request, DiscardRun)
 
 
 async def _each_dead(request: Request, kind: type[RedriveRun] | type[DiscardRun]) -> Response:
-    raw = await read_json(request)
-    named = raw.get("runIds") if isinstance(raw, dict) else None
-    if not isinstance(named, list) or not 0 < len(named) <= REDRIVES_MAX:
-        detail = f"is a list of 1 to {REDRIVES_MAX} run IDs"
-        raise Refused([Fault(pointer="/runIds", detail=detail)])
+    body = read_model(DeadRunsRequest, await read_json(request))
     results: list[Json] = []
-    for text in named:
-        run_id = run_id_in(request, str(text))
+    for text in body.run_ids:
+        run_id = run_id_in(request, text)
         try:
             await decided(
                 request,

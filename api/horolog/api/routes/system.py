@@ -7,25 +7,25 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from horolog.api import explain, problems
 from horolog.api.bodies import read_json
 from horolog.api.context import caught_up, context_of, principal_of
-from horolog.api.faults import Fault, Refused
+from horolog.api.openapi import READ_HEADERS, described
 from horolog.api.problems import Denied
+from horolog.api.requests import ExplainRequest
+from horolog.api.validation import read as read_model
 from horolog.schemas.errors import UNKNOWN_PATH, UNKNOWN_TENANT
 from horolog.schemas.records import TenantId
 
 router = APIRouter(tags=["system"])
 
 
-@router.post("/v1/schedules:explain")
+@router.post("/v1/schedules:explain", openapi_extra=described(ExplainRequest))
 async def explain_schedule(request: Request) -> Response:
     """A schedule in words, its next slots, clock changes marked, what is odd about it."""
-    raw = await read_json(request)
-    if not isinstance(raw, dict):
-        raise Refused([Fault(pointer="", detail="is no object")])
+    body = read_model(ExplainRequest, await read_json(request))
     context = context_of(request)
-    return JSONResponse(explain.of_request(raw, context.zones, context.backend.now_us()))
+    return JSONResponse(explain.of_request(body, context.zones, context.backend.now_us()))
 
 
-@router.get("/v1/tenants")
+@router.get("/v1/tenants", openapi_extra=described(headers=READ_HEADERS))
 async def tenants(request: Request) -> Response:
     """Tenants the caller may see, with what they use."""
     await caught_up(request)
@@ -34,7 +34,7 @@ async def tenants(request: Request) -> Response:
     return JSONResponse({"items": [_use(request, name) for name in names]})
 
 
-@router.get("/v1/tenants/{tenant}")
+@router.get("/v1/tenants/{tenant}", openapi_extra=described(headers=READ_HEADERS))
 async def tenant_use(request: Request, tenant: str) -> Response:
     """What a tenant has and uses."""
     await caught_up(request)
