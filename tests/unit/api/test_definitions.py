@@ -17,7 +17,7 @@ S = 1_000_000
 
 def read(raw: dict[str, Json]) -> JobDefinition:
     """The definition; what is taken must also fit the model that OpenAPI shows."""
-    whole = {"target": ECHO, **raw}
+    whole: dict[str, Json] = {"target": ECHO, **raw}
     definition = definition_of(read_spec(whole), ZONES)
     JobRequest.model_validate(whole)
     return definition
