@@ -9,7 +9,7 @@ leaves dicts; ours starts from the records and ends with them, which is what the
 import io
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final, TypedDict, cast
 
 import fastavro
 import msgspec
@@ -58,8 +58,17 @@ SEQ = 81_723
 TOKEN = SEQ + (1 << 40)
 
 
-def stamps(seq: int) -> dict[str, Any]:
+class Stamps(TypedDict):
     """What the host stamps on an event."""
+
+    seq: int
+    writer_epoch: int
+    at_us: int
+    batch: int
+
+
+def stamps(seq: int) -> Stamps:
+    """The stamps of a step's event."""
     return {"seq": seq, "writer_epoch": 17, "at_us": AT_US + seq, "batch": SEQ}
 
 
@@ -140,6 +149,7 @@ def a_life() -> tuple[Record, ...]:
             job_id=JOB,
             run_id=RUN,
             attempt=1,
+            generation=1,
             worker_id="w-17",
             inbox="w-17",
             claim_id=CLAIM,

@@ -1,0 +1,44 @@
+"""Each benchmark of `make bench` runs, small, and says what its figures include."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.acceptance.server import ROOT
+
+SIZES = {
+    "audit": ["5000"],
+    "codec": [],
+    "core": ["50"],
+    "dispatcher": ["500"],
+    "herd": ["50"],
+    "log": [],
+    "project": ["100"],
+}
+"""Arguments with which each is quick."""
+
+
+def test_every_benchmark_is_run_here() -> None:
+    there = {place.stem for place in ROOT.glob("bench/*.py")} - {"__init__", "report"}
+    assert there == set(SIZES)
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_benchmark_prints_lines_that_say_what_they_include(name: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", f"bench.{name}", *SIZES[name]],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert lines
+    for line in lines:
+        assert line["benchmark"] == name
+        assert line["includes"]
+        assert line["python"]
+        assert line["cores"]
