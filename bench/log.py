@@ -19,7 +19,8 @@ from horolog.schemas.ids import job_id_of, run_id_of_slot
 from horolog.schemas.records import Event, InputsRead, LogCreated, RunStarted, RunSucceeded
 from horolog.streams.log import Batch
 from horolog.streams.log.rows import pack
-from horolog.streams.log.sqlite import FILE, SqliteLog
+from horolog.streams.log.sqlite import SqliteLog
+from horolog.streams.log.sqlite_file import FILE
 
 AT_US: Final = 1_796_083_200_000_000
 EVENTS: Final = 1_000

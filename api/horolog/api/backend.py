@@ -9,6 +9,7 @@ from horolog.api.gateway import Exchange, WorkerMessage
 from horolog.projections.logs import LogStore
 from horolog.projections.queries import Queries
 from horolog.schemas.records import Command, Reply, RunId
+from horolog.streams.host.tenants import TenantLimits
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +31,11 @@ class Backend(Protocol):
     @property
     def logs(self) -> LogStore:
         """Output of runs."""
+        ...
+
+    @property
+    def limits(self) -> TenantLimits:
+        """Limits of tenants."""
         ...
 
     @property

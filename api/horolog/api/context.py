@@ -177,6 +177,17 @@ def if_version(request: Request) -> int | None:
     return int(match[1]) if match else -1
 
 
+def tag_demanded(request: Request) -> str | None:
+    """The strong tag that If-Match demands, without its quotes; None: any. A weak or malformed one
+    is no tag that anything has.
+    """
+    tag = request.headers.get("if-match")
+    if tag is None or tag.strip() == "*":
+        return None
+    match = re.fullmatch(r'\s*"([\x21\x23-\x7e]{1,64})"\s*', tag)
+    return match[1] if match else "?"
+
+
 def page_limit(request: Request) -> int:
     """How many rows to give."""
     return count_in(request, "limit", default=PAGE_DEFAULT, most=PAGE_MAX)

@@ -43,5 +43,8 @@ CLAIM_WAIT_S: Final = 3.0
 LEASE_CALLS_MAX: Final = 2_000
 OUTPUT_BYTES_MAX: Final = 4 * 1024
 
+LIMIT_MAX: Final = 1_000_000_000
+"""Of a tenant's limit; what is larger is a mistake, or meant as none."""
+
 SCHEDULE_CHECKS_KEPT_MAX: Final = 256
 CLOCK_CHANGES_SHOWN_MAX: Final = 100

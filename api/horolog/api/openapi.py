@@ -28,6 +28,7 @@ from horolog.api.requests import (
     LeaseProof,
     LeaseRequest,
     PauseRequest,
+    TenantRequest,
     TriggerRequest,
 )
 
@@ -51,6 +52,7 @@ BODIES: Final[tuple[type[BaseModel], ...]] = (
     LeaseRequest,
     NamedJobRequest,
     PauseRequest,
+    TenantRequest,
     TriggerRequest,
 )
 """Models of bodies that routes name."""
@@ -98,7 +100,7 @@ _QUERY: Final[Mapping[str, tuple[Object, str]]] = {
 _HEADERS: Final[Mapping[str, tuple[Object, str]]] = {
     "Horolog-Position": (_TEXT, "Of a write: the answer knows of it."),
     "Idempotency-Key": (_TEXT, "The same key again gets the same answer."),
-    "If-Match": (_TEXT, "The job's tag; 412 if it has another by now."),
+    "If-Match": (_TEXT, "Its tag; 412 if it has another by now."),
     "Prefer": (_TEXT, f"`wait=20`: seconds to wait for a run, at most {PREFER_WAIT_MAX_S:.0f}."),
 }
 

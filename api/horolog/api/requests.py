@@ -8,6 +8,7 @@ from horolog.api.definition_models import Instant, ShortSchedule, Strict
 from horolog.api.limits import (
     HEARTBEATS_PER_CALL_MAX,
     LEASES_PER_CALL_MAX,
+    LIMIT_MAX,
     NEXT_DEFAULT,
     NEXT_MAX,
     REDRIVES_PER_CALL_MAX,
@@ -73,6 +74,20 @@ class ExplainRequest(Strict):
     """How many slots."""
     job: str = "default.example"
     """ID of the job; what `H` and jitter give depends on it."""
+
+
+Limit = Annotated[int, Field(ge=0, le=LIMIT_MAX)] | None
+
+
+class TenantRequest(Strict):
+    """What a tenant may have; what is left out or null is not limited."""
+
+    concurrency: Limit = None
+    """Runs released or started at the same time."""
+    backlog: Limit = None
+    """Runs that may wait, manual ones included."""
+    jobs: Limit = None
+    """Jobs that may exist."""
 
 
 class LeaseRequest(Strict):

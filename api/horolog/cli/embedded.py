@@ -20,6 +20,7 @@ from horolog.schemas.errors import UNAVAILABLE, Unavailable
 from horolog.schemas.records import Command, Hint, Reply, RunId
 from horolog.streams.host.clock import SteadyClock, SystemClock
 from horolog.streams.host.embedded import EmbeddedHost
+from horolog.streams.host.tenants import TenantLimits
 from horolog.streams.host.tzdata import tzdata_version, zone_rules
 from horolog.streams.log import Batch, check_not_behind
 from horolog.streams.log.datadir import DataDir
@@ -75,6 +76,7 @@ class Embedded:
             zones=zone_rules,
             tzdata=tzdata_version(),
         )
+        self.limits = TenantLimits(directory, self.host.limit)
         self.projector = Projector(self.log, self.history, retention_us=retention_us)
         self._retention_us = retention_us
         self._writer = LogWriter(self.output.append)
@@ -109,6 +111,7 @@ class Embedded:
         self.projector.stop()
         self._writer.stop()
         self._handler_executor.close()
+        self.limits.close()
         self.log.close()
         self.history.close()
         self.output.close()

@@ -12,9 +12,10 @@ from typing import Annotated
 
 import typer
 
+from horolog.cli import administration
 from horolog.cli.arguments import WITH_VALUE, hoist
 from horolog.cli.exits import Exit, Stop
-from horolog.cli.session import Session
+from horolog.cli.session import Session, session_of
 
 app = typer.Typer(
     name="horolog",
@@ -28,17 +29,12 @@ dead_app = typer.Typer(help="Dead letters.", invoke_without_command=True)
 import_app = typer.Typer(help="Bring jobs over from elsewhere.", no_args_is_help=True)
 app.add_typer(dead_app, name="dead")
 app.add_typer(import_app, name="import")
+administration.install(app)
 
 Name = Annotated[str, typer.Argument(help="Name or whole ID of a job.")]
 RunName = Annotated[str, typer.Argument(help="ID of a run.")]
 Places = Annotated[list[str], typer.Option("-f", "--file", help="File or folder; `-f` again.")]
 Context = typer.Context
-
-
-def session_of(context: Context) -> Session:
-    """What the options before the command said."""
-    assert isinstance(context.obj, Session)
-    return context.obj
 
 
 def _version(wanted: bool) -> None:

@@ -3,6 +3,8 @@
 from functools import cached_property
 from typing import Final
 
+import typer
+
 from horolog.api.settings import Settings
 from horolog.cli import settings as cli_settings
 from horolog.cli.client import DEFAULT_SERVER, Client
@@ -63,3 +65,9 @@ class Session:
             tenant, dot, _ = name.partition("@")[0].partition(".")
             return None, name if dot and tenant else f"{self.tenant}.{name}"
         return self.job_id(name), ""
+
+
+def session_of(context: typer.Context) -> Session:
+    """What the options before the command said."""
+    assert isinstance(context.obj, Session)
+    return context.obj

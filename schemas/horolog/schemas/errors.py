@@ -161,8 +161,8 @@ JOB_EXISTS: Final = _entry(2005, "job_exists", _R, 409, "A different job has thi
     "Change the job with `horolog apply`, or take another name.")
 JOB_DELETED: Final = _entry(2006, "job_deleted", _R, 410, "The job was deleted",
     "Create it again if it is wanted.")
-VERSION_MISMATCH: Final = _entry(2007, "version_mismatch", _R, 412, "The job was changed meanwhile",
-    "Read the job again, and repeat the change on what it is now.")
+VERSION_MISMATCH: Final = _entry(2007, "version_mismatch", _R, 412, "It was changed meanwhile",
+    "Read it again, and repeat the change on what it is now.")
 KEY_REUSED: Final = _entry(2008, "key_reused", _R, 409, "The key was used for another request",
     "Take a new idempotency key for a new request.")
 IN_PROGRESS: Final = _entry(2009, "in_progress", _R, 409, "The first request is not answered yet",

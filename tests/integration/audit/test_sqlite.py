@@ -9,7 +9,8 @@ from horolog.schemas.records import RunStarted, RunStatus
 from horolog.streams.audit import Report, audit
 from horolog.streams.host.replay import verify
 from horolog.streams.log.memory import MemoryLog
-from horolog.streams.log.sqlite import FILE, SqliteLog
+from horolog.streams.log.sqlite import SqliteLog
+from horolog.streams.log.sqlite_file import FILE
 from tests.builders.core import Core, definition, only
 
 SECOND = 1_000_000

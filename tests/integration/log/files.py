@@ -5,7 +5,8 @@ import sqlite3
 from pathlib import Path
 
 from horolog.schemas.errors import Corrupt, Unavailable
-from horolog.streams.log.sqlite import FILE, SqliteLog
+from horolog.streams.log.sqlite import SqliteLog
+from horolog.streams.log.sqlite_file import FILE
 from tests.builders.events import Ledger
 from tests.conformance.log.test_log import ledger_of, runs
 

@@ -15,7 +15,8 @@ import pytest
 from horolog.schemas import errors
 from horolog.schemas.errors import Corrupt, Fenced, InvalidInput, Unavailable
 from horolog.streams.log.datadir import DataDir
-from horolog.streams.log.sqlite import FILE, SqliteLog
+from horolog.streams.log.sqlite import SqliteLog
+from horolog.streams.log.sqlite_file import FILE
 from tests.conformance.log.test_log import runs, seqs
 from tests.integration.log.files import damage, filled, firsts, read_all
 

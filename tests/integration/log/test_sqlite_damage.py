@@ -8,7 +8,8 @@ import pytest
 
 from horolog.schemas.errors import Corrupt
 from horolog.streams.log.check import BrokenSequence
-from horolog.streams.log.sqlite import FILE, SqliteLog
+from horolog.streams.log.sqlite import SqliteLog
+from horolog.streams.log.sqlite_file import FILE
 from horolog.streams.scheduler.snapshot import tombstone
 from tests.builders.core import JOB
 from tests.conformance.log.test_log import ledger_of

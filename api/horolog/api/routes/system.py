@@ -1,4 +1,4 @@
-"""Schedules explained, tenants, health, pages of errors."""
+"""Schedules explained, health, pages of errors."""
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -6,13 +6,12 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from horolog.api import explain, problems
 from horolog.api.bodies import read_json
-from horolog.api.context import caught_up, context_of, principal_of
-from horolog.api.openapi import READ_HEADERS, described
+from horolog.api.context import context_of
+from horolog.api.openapi import described
 from horolog.api.problems import Denied
 from horolog.api.requests import ExplainRequest
 from horolog.api.validation import read as read_model
-from horolog.schemas.errors import UNKNOWN_PATH, UNKNOWN_TENANT
-from horolog.schemas.records import TenantId
+from horolog.schemas.errors import UNKNOWN_PATH
 
 router = APIRouter(tags=["system"])
 
@@ -23,35 +22,6 @@ async def explain_schedule(request: Request) -> Response:
     body = read_model(ExplainRequest, await read_json(request))
     context = context_of(request)
     return JSONResponse(explain.of_request(body, context.zones, context.backend.now_us()))
-
-
-@router.get("/v1/tenants", openapi_extra=described(headers=READ_HEADERS))
-async def tenants(request: Request) -> Response:
-    """Tenants the caller may see, with what they use."""
-    await caught_up(request)
-    queries, principal = context_of(request).backend.queries, principal_of(request)
-    names = [name for name in queries.tenants() if principal.may_see(name)]
-    return JSONResponse({"items": [_use(request, name) for name in names]})
-
-
-@router.get("/v1/tenants/{tenant}", openapi_extra=described(headers=READ_HEADERS))
-async def tenant_use(request: Request, tenant: str) -> Response:
-    """What a tenant has and uses."""
-    await caught_up(request)
-    if not principal_of(request).may_see(tenant):
-        raise Denied(UNKNOWN_TENANT, f"there is no tenant {tenant}")
-    return JSONResponse(_use(request, TenantId(tenant)))
-
-
-def _use(request: Request, tenant: TenantId) -> dict[str, object]:
-    use = context_of(request).backend.queries.tenant_use(tenant)
-    return {
-        "tenant": tenant,
-        "jobs": use.jobs_count,
-        "waiting": use.waiting_count,
-        "running": use.running_count,
-        "dead": use.dead_count,
-    }
 
 
 @router.get("/livez")

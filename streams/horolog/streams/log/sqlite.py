@@ -9,7 +9,6 @@ another process too (`readonly`), each seeing what is committed.
 """
 
 import contextlib
-import os
 import secrets
 import sqlite3
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -19,11 +18,9 @@ from typing import Final, NamedTuple
 from horolog.schemas.errors import (
     DATA_DIR_CORRUPT,
     DATA_DIR_UNUSABLE,
-    DISK_FULL,
     FENCED,
     INVALID_SETTING,
     NEWER_FORMAT,
-    UNAVAILABLE,
     Corrupt,
     Fenced,
     InvalidInput,
@@ -40,22 +37,13 @@ from horolog.streams.log.check import BrokenSequence, SequenceCheck, check_creat
 from horolog.streams.log.generation import next_generation
 from horolog.streams.log.protocol import Batch, SnapshotRecord
 from horolog.streams.log.rows import chain_begin, chained, decoded, pack, snapshot_sum, unpack
+from horolog.streams.log.sqlite_file import FILE, connect, errors
 from horolog.streams.log.tables import FORMAT, META, TABLES
 
-FILE: Final = "ledger.db"
 PARTITIONS_DEFAULT: Final = 2
 PARTITIONS_MAX: Final = 64
 ROWS_AT_ONCE: Final = 64
 BYTES_AT_ONCE: Final = 4 * 1024 * 1024
-_READER: Final = ("busy_timeout = 5000",)
-_WRITER: Final = (
-    *_READER,
-    "journal_mode = WAL",
-    "synchronous = FULL",
-    "foreign_keys = ON",
-    # The WAL is folded back every 16 MiB: seldom enough not to matter in a herd.
-    "wal_autocheckpoint = 4096",
-)
 _SEQ_MAX: Final = (1 << 63) - 1
 SNAPSHOTS: Final[tuple[type[SnapshotRecord], ...]] = (
     JobSnapshot,
@@ -90,8 +78,8 @@ class SqliteLog:
         self._readonly = readonly
         if readonly and not self._path.exists():
             raise Unavailable(DATA_DIR_UNUSABLE, f"{directory} holds no {FILE}")
-        with _errors(self._path):
-            self._own = self._connect(readonly=readonly)
+        with errors(self._path):
+            self._own = connect(self._path, readonly=readonly)
         try:
             self._open(partitions)
         except BaseException:
@@ -99,7 +87,7 @@ class SqliteLog:
             raise
 
     def _open(self, partitions: int | None) -> None:
-        with _errors(self._path):
+        with errors(self._path):
             meta = self._meta() or self._create(partitions or PARTITIONS_DEFAULT)
         self.partitions = int(meta["partitions"])
         self.log_id = meta["log_id"]
@@ -111,7 +99,7 @@ class SqliteLog:
                 f"made with {self.partitions}; the number is fixed when a log is made",
                 field="/scheduler/partitions",
             )
-        with _errors(self._path):
+        with errors(self._path):
             # One transaction, so that the ends of all partitions are of one instant.
             self._own.execute("BEGIN")
             self._ends = [self._end(partition) for partition in range(self.partitions)]
@@ -142,7 +130,7 @@ class SqliteLog:
 
     def read(self, partition: int, after_seq: int) -> Iterator[Batch]:
         """See `Log`."""
-        with _errors(self._path), contextlib.closing(self._connect(readonly=True)) as reader:
+        with errors(self._path), contextlib.closing(connect(self._path, readonly=True)) as reader:
             end = self._end_at(reader, partition, after_seq)
             check = SequenceCheck(partition, end.seq, at_us=end.at_us, epoch=end.epoch)
             before = end.crc
@@ -159,7 +147,7 @@ class SqliteLog:
 
     def snapshots(self, partition: int) -> Iterator[tuple[str, SnapshotRecord]]:
         """See `Log`."""
-        with _errors(self._path), contextlib.closing(self._connect(readonly=True)) as reader:
+        with errors(self._path), contextlib.closing(connect(self._path, readonly=True)) as reader:
             rows = reader.execute(
                 "SELECT key, data, crc FROM snapshots WHERE partition = ?", (partition,)
             )
@@ -189,11 +177,11 @@ class SqliteLog:
                 INVALID_SETTING, f"{place} exists; name a directory that holds no log"
             )
         part = place.with_suffix(".part")
-        with _errors(part):
+        with errors(part):
             directory.mkdir(parents=True, exist_ok=True)
             part.unlink(missing_ok=True)
             with (
-                contextlib.closing(self._connect(readonly=True)) as source,
+                contextlib.closing(connect(self._path, readonly=True)) as source,
                 contextlib.closing(sqlite3.connect(part, isolation_level=None)) as target,
             ):
                 source.backup(target)
@@ -259,30 +247,10 @@ class SqliteLog:
 
     # --- parts
 
-    def _connect(self, *, readonly: bool) -> sqlite3.Connection:
-        mode = "mode=ro" if readonly else "mode=rwc"
-        wal = self._path.with_name(f"{FILE}-wal")
-        if readonly and not wal.exists() and not os.access(self._path.parent, os.W_OK):
-            # On a medium that cannot be written nobody writes, and no WAL can be made.
-            mode = "immutable=1"
-        connection = sqlite3.connect(
-            f"{self._path.resolve().as_uri()}?{mode}",
-            uri=True,
-            isolation_level=None,
-            check_same_thread=False,
-        )
-        try:
-            for pragma in _READER if readonly else _WRITER:
-                connection.execute(f"PRAGMA {pragma}")
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
     @contextlib.contextmanager
     def _transaction(self) -> Generator[sqlite3.Cursor]:
         """All that is written within is committed, or none of it."""
-        with _errors(self._path):
+        with errors(self._path):
             cursor = self._own.cursor()
             if self._own.in_transaction:
                 # A rollback failed when the disk did.
@@ -421,31 +389,6 @@ class SqliteLog:
             "UPDATE heads SET last_seq = ?, crc = ? WHERE partition = ?",
             [(end.seq, end.crc, partition) for partition, end in ends.items()],
         )
-
-
-@contextlib.contextmanager
-def _errors(path: Path) -> Generator[None]:
-    """Errors of SQLite and of the file system by what the caller does."""
-    try:
-        yield
-    except sqlite3.DatabaseError as error:
-        name = getattr(error, "sqlite_errorname", "") or ""
-        if name.startswith("SQLITE_FULL"):
-            raise Unavailable(
-                DISK_FULL, f"{path}: no room to write; nothing was written"
-            ) from error
-        if not name or name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_ERROR")):
-            # No name: a value is not of its type. SQLITE_ERROR: a table or column is not there.
-            raise Corrupt(DATA_DIR_CORRUPT, f"{path}: {error}") from error
-        if name.startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_PERM")):
-            raise Unavailable(
-                DATA_DIR_UNUSABLE, f"{path}: {error}; give this user the right to write there"
-            ) from error
-        if isinstance(error, sqlite3.OperationalError):
-            raise Unavailable(UNAVAILABLE, f"{path}: {error}; nothing was written") from error
-        raise
-    except OSError as error:
-        raise Unavailable(DATA_DIR_UNUSABLE, f"{path}: {error.strerror}") from error
 
 
 def _some_rows(

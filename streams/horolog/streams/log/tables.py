@@ -4,6 +4,7 @@ meta        which log it is: format, log_id, partitions, generation, copied (1: 
 heads       where each partition ends; written with each batch, so a lost tail is noticed
 batches     a row a batch; the columns beside `data` repeat what its events say
 snapshots   the latest record under each key
+compacted   the same for topics that others than the scheduler write; made when first used
 """
 
 from typing import Final
@@ -35,4 +36,14 @@ CREATE TABLE snapshots (
     crc INTEGER NOT NULL,
     PRIMARY KEY (partition, key)
 ) WITHOUT ROWID;
+"""
+
+COMPACTED: Final = """
+CREATE TABLE IF NOT EXISTS compacted (
+    topic TEXT NOT NULL,
+    key TEXT NOT NULL,
+    data BLOB NOT NULL,
+    crc INTEGER NOT NULL,
+    PRIMARY KEY (topic, key)
+) WITHOUT ROWID
 """
