@@ -1,5 +1,5 @@
 # One command each. All of them bring their environment themselves: Python >= 3.11 with pip is enough.
-.PHONY: check test fmt format-check lint types imports generated unit fresh lock bench generate environment
+.PHONY: check test fmt format-check lint types imports generated unit fresh torture lock bench generate environment
 .DEFAULT_GOAL := check
 
 BIN := .venv/bin
@@ -9,7 +9,7 @@ PYTHON := $(BIN)/python -P
 PYRIGHT := PYRIGHT_PYTHON_IGNORE_WARNINGS=1 PYRIGHT_PYTHON_USE_BUNDLED_PYRIGHT=1 $(BIN)/pyright
 CHECKED := tests/test_tidy.py tests/unit tests/property tests/conformance tests/golden tests/simulation
 BENCHES := $(notdir $(basename $(filter-out bench/report.py bench/__init__.py,$(wildcard bench/*.py))))
-SLOW := tests/integration tests/acceptance
+SLOW := tests/integration tests/acceptance tests/torture
 
 # What is quick enough to run before each commit.
 check: format-check lint types imports generated unit
@@ -45,6 +45,12 @@ fresh: environment
 # Prints a JSON line for each figure; docs/benchmarks.md keeps those of the releases.
 bench: environment
 	$(foreach name,$(BENCHES),$(BIN)/python -m bench.$(name) &&) true
+
+# Real processes under faults, in full: FAULTS kills and as much of everything else (docs/faults.md).
+FAULTS ?= 300
+SEED ?= 0
+torture: environment
+	$(PYTHON) -m tests.torture --faults $(FAULTS) --seed $(SEED)
 
 generated: environment
 	$(PYTHON) -m horolog.schemas.generate --check

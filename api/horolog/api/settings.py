@@ -25,7 +25,16 @@ _SECRET_BYTES_MAX: Final = 64 * 1024
 # What a worker sets for the programs it runs, which may call `horolog` themselves; and what the
 # launcher reads.
 _OTHERS: Final = frozenset(
-    {"RUN_ID", "ATTEMPT", "FENCING_TOKEN", "SLOT", "IDEMPOTENCY_KEY", "PYTHON"}
+    {
+        "RUN_ID",
+        "JOB_ID",
+        "ATTEMPT",
+        "FENCING_TOKEN",
+        "SLOT",
+        "IDEMPOTENCY_KEY",
+        "CLAIM_ID",
+        "PYTHON",
+    }
 )
 _LEASE_BEATS_MIN: Final = 3
 

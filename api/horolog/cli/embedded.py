@@ -31,6 +31,7 @@ from horolog.workers.clock import wall_us
 from horolog.workers.executors.command import CommandExecutor
 from horolog.workers.executors.handler import Handler, HandlerExecutor
 from horolog.workers.executors.http import HttpExecutor
+from horolog.workers.executors.leftovers import Leftovers
 from horolog.workers.logs import LogWriter
 from horolog.workers.ready import HintPool
 
@@ -96,9 +97,11 @@ class Embedded:
         )
         self._inboxes[worker_id] = self.agent.deliver
         self.pool.listen(self.agent.wake)
+        self._leftovers = Leftovers(self.host.live_claims())
 
     def start(self) -> None:
         """Begin to decide, project and execute."""
+        self._leftovers.end()
         self.projector.start()
         self._writer.start()
         self.agent.start()
@@ -110,6 +113,7 @@ class Embedded:
         self.host.stop()
         self.projector.stop()
         self._writer.stop()
+        self._leftovers.close()
         self._handler_executor.close()
         self.limits.close()
         self.log.close()

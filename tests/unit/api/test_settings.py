@@ -4,6 +4,9 @@ import pytest
 
 from horolog.api.settings import SETTINGS, load, origins
 from horolog.schemas.errors import INVALID_SETTING, InvalidInput
+from horolog.schemas.records import Target
+from horolog.workers.executors.protocol import variables
+from tests.builders.grants import grant
 
 S = 1_000_000
 
@@ -57,7 +60,8 @@ def test_secret_in_a_file_is_read_without_its_newline(tmp_path: Path) -> None:
 
 
 def test_variables_of_a_run_are_no_settings() -> None:
-    assert load({}, {"HOROLOG_RUN_ID": "a.b@1", "HOROLOG_FENCING_TOKEN": "5"}, None).tenant == ""
+    told = variables(grant(Target(command=("horolog", "jobs"))))
+    assert load({}, told, None).tenant == ""
 
 
 def test_client_settings_of_kafka_are_passed_on(tmp_path: Path) -> None:

@@ -132,6 +132,10 @@ class EmbeddedHost:
         """The partitions' owners; their state may be read by the host's thread only."""
         return self._owners
 
+    def live_claims(self) -> frozenset[str]:
+        """Claims of the leases that were live when the log ended; before `start` only."""
+        return frozenset(claim_id for owner in self._owners for claim_id in owner.live_claims())
+
     @property
     def dispatcher(self) -> Dispatcher:
         """The dispatcher; may be read by the host's thread, and for `explain` by others."""

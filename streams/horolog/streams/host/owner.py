@@ -155,6 +155,13 @@ class Owner:
         instants = (self.timers.next_us(), self._snapshotter.due_us())
         return min((instant for instant in instants if instant is not None), default=None)
 
+    def live_claims(self) -> Iterator[str]:
+        """Claims of the leases that are live. Cost: looks at every open run."""
+        for job in self.state.jobs.values():
+            for run in job.runs.values():
+                if run.lease is not None:
+                    yield run.lease.claim_id
+
     @property
     def mark_next_us(self) -> int:
         """When the next mark is due, by the clock that counts lease time."""

@@ -1,7 +1,7 @@
 """What an executor does, whichever it is."""
 
 import asyncio
-from typing import Protocol
+from typing import Final, Protocol
 
 from horolog.schemas.ids import slot_text
 from horolog.schemas.records import Grant, RunResult
@@ -55,6 +55,10 @@ class Executor(Protocol):
         ...
 
 
+CLAIM_VARIABLE: Final = "HOROLOG_CLAIM_ID"
+"""By it a program is known to the server that comes after the one that started it."""
+
+
 def variables(grant: Grant) -> dict[str, str]:
     """What a program is told of its run."""
     told = {
@@ -63,6 +67,7 @@ def variables(grant: Grant) -> dict[str, str]:
         "HOROLOG_ATTEMPT": str(grant.attempt),
         "HOROLOG_FENCING_TOKEN": str(grant.token),
         "HOROLOG_IDEMPOTENCY_KEY": grant.run_id,
+        CLAIM_VARIABLE: grant.claim_id,
     }
     if grant.slot_us is not None:
         told["HOROLOG_SLOT"] = slot_text(grant.slot_us)

@@ -1,0 +1,15 @@
+"""All scenarios, by the name that `--only` takes. Each scales its own counts to `faults`."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from tests.torture.figures import Figures
+from tests.torture.rounds import killed
+
+Scenario = Callable[[Path, int, int], Figures]
+"""Folder, faults, seed."""
+
+SCENARIOS: Final[Mapping[str, Scenario]] = {
+    "kills": killed,
+}
