@@ -220,9 +220,10 @@ class Leases:
         """Boot time at which `tick` has something to do; None = never."""
         instants = [claim.next_us for claim in self._claims.values()]
         for run in self._runs.values():
-            instants.append(run.beat_next_us)
-            if run.completion is None and run.stopping is None:
-                instants.append(run.fence_us)
+            if run.completion is not None:
+                instants.append(run.beat_next_us)
+            elif run.stopping is not Why.LEASE_LOST:
+                instants += (run.beat_next_us, run.fence_us)
         return min(instants, default=None)
 
     def drain(self) -> None:

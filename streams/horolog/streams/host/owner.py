@@ -33,7 +33,7 @@ from horolog.schemas.records import (
     ZoneRules,
 )
 from horolog.streams.calendar import next_midnight_after
-from horolog.streams.host.inbox import Inbox
+from horolog.streams.host.inbox import Inbox, Inputs, MarkRead
 from horolog.streams.host.snapshots import Entry, Recovery
 from horolog.streams.host.timers import Timers
 from horolog.streams.limits import MARK_STEP_MAX_US, MINUTE_US, SECOND_US, WAKES_PER_STEP
@@ -58,6 +58,8 @@ class Owner:
         """Recover the partition from its log; nothing is written before `take_over`."""
         self.partition = partition
         self.inbox = Inbox()
+        """Inputs of this process; see `read_from`."""
+        self._inputs: Inputs = self.inbox
         self.timers = Timers()
         self._log = log
         self._name = name
@@ -76,11 +78,18 @@ class Owner:
         self._woken: set[JobId] = set()
         self._first_seq = self.state.seq + 1
         self._mark_next_us = 0
+        self._positions_next_us = 0
+
+    def read_from(self, inputs: Inputs) -> None:
+        """Take inputs from topics and no more from the `inbox`."""
+        self._inputs = inputs
 
     # --- a step
 
-    def take_over(self, now_us: int, lease_us: int) -> Batch:
-        """Open a new epoch. Its batch is to be committed before anything is decided."""
+    def take_over(self, now_us: int, lease_us: int | None, *, epoch_seen: int = 0) -> Batch:
+        """Open a new epoch, above `epoch_seen` too: what stands in the log may hold epochs that
+        do not count. Its batch is to be committed before anything is decided.
+        """
         self._begin(now_us)
         state = self.state
         last_good_seq = state.seq
@@ -99,38 +108,42 @@ class Owner:
         self._append(
             EpochStarted(last_good_seq=last_good_seq, owner=self._name),
             now_us,
-            epoch=state.writer_epoch + 1,
+            epoch=max(state.writer_epoch, epoch_seen) + 1,
         )
         new_rules = tuple(self._new_rules(now_us))
         if new_rules:
             self._drive(ZonesSeen(version=self._tzdata, zones=new_rules), now_us)
-        self.soft.mark_us = lease_us
-        self._mark_next_us = lease_us + MARK_EVERY_US
+        if lease_us is not None:
+            self.soft.mark_us = lease_us
+            self._mark_next_us = lease_us + MARK_EVERY_US
+        self._positions_next_us = now_us + MINUTE_US
         for job in state.jobs.values():
             self.timers.set(job.job_id, wake_us(state, job, 0))
         return self._seal(now_us)
 
-    def step(self, now_us: int, lease_us: int) -> Batch | None:
+    def step(self, now_us: int, lease_us: int | None) -> Batch | None:
         """Read what there is and decide over all of it. None: nothing to commit.
 
         `now_us`: microseconds UTC to decide by. `lease_us`: clock by which lease time is counted
-        (embedded: boot time). The batch must be committed, or the same one written again, before
-        the next step.
+        (embedded: boot time); None: it is counted by the marks that are read. The batch must be
+        committed, or the same one written again, before the next step.
         """
         self._begin(now_us)
-        for item in self.inbox.take():
+        for item in self._inputs.take():
+            if isinstance(item, MarkRead):
+                self._mark(item.append_us, now_us)
+                continue
             if isinstance(item, CreateJob | UpdateJob):
                 self._know_zone(item.definition.schedule.timezone, now_us)
             self._drive(item, now_us)
-        if lease_us >= self._mark_next_us:
+        if lease_us is not None and lease_us >= self._mark_next_us:
             self._mark_next_us = lease_us + MARK_EVERY_US
-            self.soft.mark(lease_us, MARK_STEP_MAX_US)
-            self._drive(LeaseCheck(), now_us)
+            self._mark(lease_us, now_us)
         for job_id in self.timers.due(now_us, WAKES_PER_STEP):
             self._woken.add(job_id)
             self._drive(Wake(job_id=job_id), now_us)
         self._set_timers(now_us)
-        if not self._events and not self._snapshots and not self._must_commit():
+        if not self._events and not self._snapshots and not self._must_commit(now_us):
             return None
         return self._seal(now_us)
 
@@ -214,10 +227,19 @@ class Owner:
         elif kind is RunSucceeded or kind is AttemptEnded:
             self.soft.end(event.run_id)  # type: ignore[union-attr]  # by its type
 
-    def _must_commit(self) -> bool:
+    def _mark(self, mark_us: int, now_us: int) -> None:
+        self.soft.mark(mark_us, MARK_STEP_MAX_US)
+        self._drive(LeaseCheck(), now_us)
+
+    def _must_commit(self, now_us: int) -> bool:
         """Whether an answer may only leave after a commit. A heartbeat that was accepted changes
-        nothing anybody could take over, so its answer alone commits nothing.
+        nothing anybody could take over, so its answer alone commits nothing. Positions that moved
+        are committed once a minute: so much is read again at a takeover.
         """
+        if now_us >= self._positions_next_us:
+            self._positions_next_us = now_us + MINUTE_US
+            if self._inputs.positions != self.state.positions:
+                return True
         return any(
             not isinstance(answer, ReportAnswered)
             or answer.kind is not ReportKind.HEARTBEAT
@@ -228,7 +250,7 @@ class Owner:
     def _seal(self, now_us: int) -> Batch:
         self._append(
             InputsRead(
-                positions={},
+                positions=dict(self._inputs.positions),
                 lease_time_us=self.soft.lease_time_us,
                 records=self.state.seq + 2 - self._first_seq,
             ),

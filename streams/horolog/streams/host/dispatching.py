@@ -1,0 +1,113 @@
+"""The loop of a dispatcher partition on a log that several processes share.
+
+It keeps no log: it takes the next epoch, asks every ledger partition for its open runs, and goes
+on. A dispatcher that hears of a newer epoch stops; if the partition is still its own, it takes one
+above that.
+"""
+
+from horolog.schemas.ids import partition_of
+from horolog.schemas.records import (
+    DigestSent,
+    EpochSuperseded,
+    Hint,
+    Hints,
+    InventoryBegan,
+    InventoryEnded,
+    RunStates,
+    TenantSettings,
+    Tier,
+)
+from horolog.streams.dispatcher import Dispatcher
+from horolog.streams.host.clock import SteadyClock
+from horolog.streams.host.ports import DispatcherPort, Item, Outcome, Undecodable
+from horolog.streams.host.topics import ANSWERS, RECORDS, ready_topic
+from horolog.streams.limits import SECOND_US
+
+
+class DispatcherLoop:
+    """Owns one dispatcher partition for as long as it can."""
+
+    def __init__(
+        self,
+        port: DispatcherPort,
+        clock: SteadyClock,
+        *,
+        dispatcher: int,
+        ledger_partitions: int,
+        ready_partitions: int,
+    ) -> None:
+        """`ready_partitions`: of each ready topic."""
+        self._port = port
+        self._clock = clock
+        self._number = dispatcher
+        self._ledger_partitions = ledger_partitions
+        self._ready_partitions = ready_partitions
+
+    async def run(self) -> None:
+        """Take epochs and dispatch by them. Ends by Fenced when the partition is another's."""
+        newer = 0
+        while True:
+            epoch = max(await self._port.open(), newer) + 1
+            # Whatever became of it, a higher one is taken if this one does not hold.
+            outcome = await self._port.record(epoch)
+            if outcome is Outcome.WRITTEN or outcome is Outcome.DOUBTED:
+                newer = await self._dispatch(epoch)
+
+    async def _dispatch(self, epoch: int) -> int:
+        """Until there is a newer epoch: which."""
+        dispatcher = Dispatcher(
+            dispatcher=self._number, epoch=epoch, ledger_partitions=self._ledger_partitions
+        )
+        clock = self._clock
+        for settings in await self._port.settings():
+            dispatcher.receive(settings, clock.now_us())
+        while dispatcher.superseded_by is None:
+            self._send(dispatcher, clock.now_us())
+            reads = await self._port.read(self._wait_us(dispatcher))
+            now_us = clock.now_us()
+            for item in reads.items:
+                self._receive(dispatcher, item, now_us)
+        # Whoever lost the partition has to learn it here and not by fencing the one that has it.
+        await self._port.read(SECOND_US)
+        return dispatcher.superseded_by
+
+    def _receive(self, dispatcher: Dispatcher, item: Item, now_us: int) -> None:
+        value = item.value
+        if isinstance(value, Undecodable):
+            self._port.set_aside(item, value.why)
+        elif (
+            isinstance(
+                value,
+                RunStates
+                | InventoryBegan
+                | InventoryEnded
+                | DigestSent
+                | EpochSuperseded
+                | TenantSettings,
+            )
+            and type(value) in RECORDS[item.topic]
+        ):
+            dispatcher.receive(value, now_us)
+        else:
+            self._port.set_aside(item, f"a {type(value).__name__} has no place in {item.topic}")
+
+    def _send(self, dispatcher: Dispatcher, now_us: int) -> None:
+        for message in dispatcher.tick(now_us):
+            if isinstance(message, Hints):
+                self._hint(message)
+            else:
+                self._port.send(ANSWERS, message.partition, message)
+
+    def _hint(self, message: Hints) -> None:
+        """Hints of one queue, spread over its topic by run."""
+        by_place: dict[tuple[str, Tier, int], list[Hint]] = {}
+        for hint in message.hints:
+            place = hint.pool, hint.tier, partition_of(hint.run_id, self._ready_partitions)
+            by_place.setdefault(place, []).append(hint)
+        for (pool, tier, partition), hints in by_place.items():
+            self._port.send(ready_topic(pool, tier), partition, Hints(hints=tuple(hints)))
+
+    def _wait_us(self, dispatcher: Dispatcher) -> int:
+        now_us = self._clock.now_us()
+        wake_us = dispatcher.wake_us(now_us)
+        return SECOND_US if wake_us is None else min(max(wake_us - now_us, 0), SECOND_US)
