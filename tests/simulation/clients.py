@@ -55,7 +55,7 @@ class Clients(Node):
         self._waiting: dict[str, tuple[Command, Gate]] = {}
         self._answered: dict[str, Reply] = {}
         self._keys: list[tuple[JobId, str]] = []
-        self._cursor = Cursor(fleet.broker, self)
+        self._cursor = Cursor(fleet.broker)
         self._chance = fleet.world.chance("clients")
 
     def boot(self) -> None:

@@ -9,7 +9,7 @@ from typing import Final
 
 from tests.simulation.world import SECOND_US, Node, World
 
-HEARTBEAT_US: Final = SECOND_US
+HEARTBEAT_US: Final = 2 * SECOND_US
 SESSION_US: Final = 6 * SECOND_US
 
 
@@ -21,6 +21,8 @@ class Group:
         self._heard: dict[str, int] = {}
         self._owner: dict[int, str | None] = dict.fromkeys(range(partitions))
         """Who is told that it owns a partition."""
+        self._members: tuple[str, ...] = ()
+        self._plan: dict[int, str] = {}
 
     def heartbeat(self, name: str, owned: set[int]) -> set[int]:
         """A member lives and owns these: what it should own."""
@@ -53,6 +55,9 @@ class Group:
     def _wanted(self) -> dict[int, str]:
         """Partitions spread over the members, each staying where it is if that is even enough."""
         names = sorted(self._heard)
+        if tuple(names) == self._members:
+            return self._plan
+        self._members = tuple(names)
         most = -(-len(self._owner) // len(names))
         load = dict.fromkeys(names, 0)
         wanted: dict[int, str] = {}
@@ -65,6 +70,7 @@ class Group:
                 name = min(names, key=lambda each: (load[each], each))
                 wanted[partition] = name
                 load[name] += 1
+        self._plan = wanted
         return wanted
 
 
@@ -81,18 +87,21 @@ class Member:
         """What the process believes that it should own."""
         self.held: set[int] = set()
         """What it has not let go yet."""
+        self._aside_until_us = 0
         self.is_cut = False
         """The coordinator is out of reach: nothing is heard, what is owned is kept."""
 
     def start(self) -> None:
         """Join, and go on living."""
-        if not self.is_cut:
+        if not self.is_cut and self._node.world.now_us >= self._aside_until_us:
             before = self.assigned
             self.assigned = self._group.heartbeat(self._name, set(self.held))
             if self.assigned != before:
                 self._changed()
         self._node.after(HEARTBEAT_US, self.start)
 
-    def leave(self) -> None:
-        """Go with a word."""
+    def leave(self, for_us: int) -> None:
+        """Go with a word, and come back after some time."""
+        self._aside_until_us = self._node.world.now_us + for_us
+        self.assigned = set()
         self._group.leave(self._name)

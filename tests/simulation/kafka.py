@@ -57,7 +57,7 @@ class Broker:
         self.endings = Endings()
         self.stalled_until_us = 0
         self._topics: dict[Place, list[Item]] = {}
-        self._gates: dict[Place, list[Gate]] = {}
+        self._cursors: dict[Place, list[Cursor]] = {}
         self._chances = {
             name: world.chance(f"network/{name}") for name in ("lost", "doubled", "late", "delay")
         }
@@ -74,15 +74,13 @@ class Broker:
         """Records of a partition of a topic."""
         return self._topics.setdefault(place, [])
 
-    def listen(self, place: Place, gate: Gate) -> None:
-        """Open the gate whenever something comes."""
-        self._gates.setdefault(place, []).append(gate)
+    def listen(self, place: Place, cursor: "Cursor") -> None:
+        """Tell a reader whenever something comes."""
+        self._cursors.setdefault(place, []).append(cursor)
 
-    def unlisten(self, gate: Gate) -> None:
-        """Open it no more."""
-        for gates in self._gates.values():
-            if gate in gates:
-                gates.remove(gate)
+    def unlisten(self, place: Place, cursor: "Cursor") -> None:
+        """Tell it no more."""
+        self._cursors[place].remove(cursor)
 
     def append(self, place: Place, value: Value) -> None:
         """A record arrives."""
@@ -97,8 +95,8 @@ class Broker:
                 value=value,
             )
         )
-        for gate in self._gates.get(place, ()):
-            gate.open()
+        for cursor in self._cursors.get(place, ()):
+            cursor.came(place)
 
     def send(self, place: Place, value: Value, failed: Callable[[Place], None]) -> None:
         """A producer sends a record. `failed`: it is known that it may not have arrived."""
@@ -255,38 +253,49 @@ class LedgerView:
 
 
 class Cursor:
-    """A reader of some partitions of topics, on a node."""
+    """A reader of some partitions of topics."""
 
-    def __init__(self, broker: Broker, node: Node) -> None:
+    def __init__(self, broker: Broker, gate: Gate | None = None) -> None:
         self._broker = broker
-        self._node = node
-        self.gate = Gate()
+        self.gate = gate or Gate()
         self._offsets: dict[Place, int] = {}
+        self._came: dict[Place, None] = {}
 
     def follow(self, place: Place, offset: int | None = None) -> None:
         """Read a partition from an offset on; None: from its end."""
         if place not in self._offsets:
-            self._broker.listen(place, self.gate)
+            self._broker.listen(place, self)
         self._offsets[place] = len(self._broker.topic(place)) if offset is None else offset
+        self.came(place)
 
     def leave(self, place: Place) -> None:
         """Read it no more."""
-        self._offsets.pop(place, None)
+        if self._offsets.pop(place, None) is not None:
+            self._broker.unlisten(place, self)
 
     def close(self) -> None:
-        """Be told no more."""
-        self._broker.unlisten(self.gate)
-        self._offsets.clear()
+        """Read nothing any more."""
+        for place in list(self._offsets):
+            self.leave(place)
+
+    def came(self, place: Place) -> None:
+        """Something came."""
+        self._came[place] = None
+        self.gate.open()
 
     def take(self) -> list[Item]:
         """What has come."""
         found: list[Item] = []
-        for place, offset in self._offsets.items():
-            records = self._broker.topic(place)
-            if offset < len(records):
-                found += records[offset:]
+        if not self._came:
+            return found
+        for place in self._came:
+            offset = self._offsets.get(place)
+            if offset is not None:
+                records = self._broker.topic(place)
+                found += [item for item in records[offset:] if not _is_trimmed(item)]
                 self._offsets[place] = len(records)
-        return [item for item in found if not _is_trimmed(item)]
+        self._came.clear()
+        return found
 
 
 def _is_trimmed(item: Item) -> bool:

@@ -5,10 +5,10 @@ from typing import Final
 
 import msgspec
 
-from horolog.schemas.errors import FENCED, Fenced
+from horolog.schemas.errors import FENCED, Fenced, Unavailable
 from horolog.schemas.ids import partition_of
 from horolog.schemas.records import TenantId, TenantSettings, ZoneRules
-from horolog.streams.host.clock import SteadyClock
+from horolog.streams.host.clock import BrokerTime, SteadyClock
 from horolog.streams.host.dispatching import DispatcherLoop
 from horolog.streams.host.partition import PartitionLoop
 from horolog.streams.host.ports import Item, Outcome, Reads, Tail
@@ -30,6 +30,7 @@ from tests.simulation.world import SECOND_US, Node, World, sleep
 INBOXES: Final = 4
 READY: Final = 2
 AGAIN_US: Final = SECOND_US // 2
+ASIDE_US: Final = 10 * SECOND_US
 CLIENT_TIMEOUT_US: Final = 3 * SECOND_US
 
 
@@ -58,7 +59,7 @@ class _Sender:
         self.node = node
         self.member = owner
         self.partition = partition
-        self.cursor = Cursor(fleet.broker, node)
+        self.cursor = Cursor(fleet.broker)
         self._undelivered: set[Place] = set()
         self.producer = 0
 
@@ -74,6 +75,13 @@ class _Sender:
     def _failed(self, place: Place) -> None:
         self._undelivered.add(place)
         self.cursor.gate.open()
+
+    async def broker_us(self) -> int:
+        """See `LedgerPort`."""
+        await sleep(self.fleet.broker.delay_us())
+        broker_us = self.fleet.world.now_us
+        await sleep(self.fleet.broker.delay_us())
+        return broker_us
 
     def set_aside(self, item: Item, why: str) -> None:
         """See `LedgerPort`."""
@@ -223,7 +231,8 @@ class SchedulerNode(Node):
     def boot(self) -> None:
         """Join the group."""
         super().boot()
-        self.steady = SteadyClock(self.clock)
+        self.brokers = BrokerTime()
+        self.steady = SteadyClock(self.clock, self.brokers.agrees)
         self.running: dict[int, LedgerPort] = {}
         self.member = Member(self.fleet.schedulers, self, self._rebalanced)
         self.after(0, self.member.start)
@@ -239,6 +248,7 @@ class SchedulerNode(Node):
             loop = PartitionLoop(
                 port,
                 self.steady,
+                self.brokers,
                 partition=partition,
                 dispatchers=self.fleet.dispatchers,
                 name=f"{self.name}.{self.life}",
@@ -250,6 +260,10 @@ class SchedulerNode(Node):
             except Fenced:
                 port.cursor.close()
                 await sleep(AGAIN_US)
+            except Unavailable:
+                # Its clock is wrong: others are to do its work, until it agrees again.
+                port.cursor.close()
+                self.member.leave(ASIDE_US)
         self.member.held.discard(partition)
 
 
@@ -263,7 +277,8 @@ class DispatcherNode(Node):
     def boot(self) -> None:
         """Join the group."""
         super().boot()
-        self.steady = SteadyClock(self.clock)
+        self.brokers = BrokerTime()
+        self.steady = SteadyClock(self.clock, self.brokers.agrees)
         self.member = Member(self.fleet.dispatching, self, self._rebalanced)
         self.after(0, self.member.start)
 
@@ -278,6 +293,7 @@ class DispatcherNode(Node):
             loop = DispatcherLoop(
                 port,
                 self.steady,
+                self.brokers,
                 dispatcher=partition,
                 ledger_partitions=self.fleet.ledger_partitions,
                 ready_partitions=READY,
@@ -287,6 +303,10 @@ class DispatcherNode(Node):
             except Fenced:
                 port.cursor.close()
                 await sleep(AGAIN_US)
+            except Unavailable:
+                # Its clock is wrong: others are to do its work, until it agrees again.
+                port.cursor.close()
+                self.member.leave(ASIDE_US)
         self.member.held.discard(partition)
 
 

@@ -101,9 +101,8 @@ class WorkerNode(Node):
         self.pool = HintPool()
         self.stamps = Stamps()
         self.executions: dict[str, _Execution] = {}
-        self.cursor = Cursor(self.fleet.broker, self)
-        self.hints = Cursor(self.fleet.broker, self)
-        self.hints.gate = self.cursor.gate
+        self.cursor = Cursor(self.fleet.broker)
+        self.hints = Cursor(self.fleet.broker, self.cursor.gate)
         self.cursor.follow(self._inbox_place())
         self.member = Member(self.fleet.working, self, self._rebalanced)
         self.after(0, self.member.start)

@@ -9,12 +9,19 @@ import hashlib
 import heapq
 import random
 from collections.abc import Callable, Coroutine, Generator
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 SECOND_US: Final = 1_000_000
 MOMENT_US: Final = 2_000
 """How long a thread takes to notice that something came."""
-_T = TypeVar("_T")
+
+
+STILL_MOST: Final = 20_000
+"""Things that may happen at one instant; more is a loop that never waits."""
+
+
+class Stuck(Exception):
+    """Something goes on for ever without time passing."""
 
 
 class World:
@@ -24,9 +31,10 @@ class World:
         self.seed = seed
         self.start_us = start_us
         self.now_us = start_us
-        self._heap: list[tuple[int, float, int, Callable[[], None]]] = []
+        self._heap: list[_Event] = []
         self._count = 0
-        self._order = self.chance("order")
+        self._order = self.chance("order").random
+        self._still = 0
         self._trace = hashlib.sha256()
         self.events = 0
 
@@ -34,24 +42,36 @@ class World:
         """A substream of its own, the same for the same seed and name."""
         return random.Random(f"{self.seed}/{name}")
 
-    def at(self, at_us: int, act: Callable[[], None]) -> None:
-        """Have something happen at an instant."""
-        self._count += 1
-        heapq.heappush(
-            self._heap, (max(at_us, self.now_us), self._order.random(), self._count, act)
-        )
+    def at(self, at_us: int, act: Callable[[], None], node: "Node | None" = None) -> None:
+        """Have something happen at an instant; with a node: in this life of it, unless paused."""
+        self._count = count = self._count + 1
+        life = 0 if node is None else node.life
+        heapq.heappush(self._heap, (at_us, self._order(), count, act, node, life))
 
     def after(self, us: int, act: Callable[[], None]) -> None:
         """Have something happen some time from now."""
         self.at(self.now_us + us, act)
 
     def run(self, until_us: int) -> None:
-        """Let everything happen up to an instant."""
+        """Let everything happen up to an instant. Raises Stuck."""
         heap = self._heap
+        pop = heapq.heappop
         while heap and heap[0][0] <= until_us:
-            self.now_us, _, _, act = heapq.heappop(heap)
+            at_us, _, _, act, node, life = pop(heap)
+            if at_us > self.now_us:
+                self.now_us = at_us
+                self._still = 0
+            self._still += 1
+            if self._still > STILL_MOST:
+                raise Stuck(f"time stands still: {act}, {'' if node is None else node.name}")
             self.events += 1
-            act()
+            if node is None:
+                act()
+            elif node.life == life:
+                if node.is_paused:
+                    node.parked.append(act)
+                else:
+                    act()
         self.now_us = until_us
 
     def note(self, *what: object) -> None:
@@ -97,7 +117,8 @@ class Node:
         """Goes up with each death: what belongs to an earlier life never happens."""
         self.is_paused = False
         self.is_up = False
-        self._parked: list[Callable[[], None]] = []
+        self.parked: list[Callable[[], None]] = []
+        """What should have happened while it was paused."""
         self._tasks: set[Task] = set()
 
     def boot(self) -> None:
@@ -109,7 +130,7 @@ class Node:
         self.life += 1
         self.is_up = False
         self.is_paused = False
-        self._parked.clear()
+        self.parked.clear()
         for task in list(self._tasks):
             task.drop()
         self._tasks.clear()
@@ -121,13 +142,13 @@ class Node:
     def resume(self) -> None:
         """What should have happened meanwhile happens now, in its order."""
         self.is_paused = False
-        parked, self._parked = self._parked, []
+        parked, self.parked = self.parked, []
         for act in parked:
-            self.world.after(0, self._guarded(act))
+            self.after(0, act)
 
     def after(self, us: int, act: Callable[[], None]) -> None:
         """A timer of this life of the node."""
-        self.world.after(us, self._guarded(act))
+        self.world.at(self.world.now_us + us, act, self)
 
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> "Task":
         """Run a coroutine on this node."""
@@ -139,19 +160,6 @@ class Node:
     def forget(self, task: "Task") -> None:
         """A task has ended."""
         self._tasks.discard(task)
-
-    def _guarded(self, act: Callable[[], None]) -> Callable[[], None]:
-        life = self.life
-
-        def happen() -> None:
-            if self.life != life:
-                return
-            if self.is_paused:
-                self._parked.append(happen)
-                return
-            act()
-
-        return happen
 
 
 class Task:
@@ -237,3 +245,6 @@ class Gate:
             self._wake = lambda: task.node.after(MOMENT_US, waker)
 
         return _Suspend(arm)
+
+
+_Event = tuple[int, float, int, Callable[[], None], Node | None, int]

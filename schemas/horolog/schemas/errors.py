@@ -207,6 +207,8 @@ UNREACHABLE: Final = _entry(4005, "unreachable", _U, None, "No server answers at
     "Start one with `horolog up`, or name another with `--server`.", transient=True)
 FENCED: Final = _entry(4006, "fenced", Reaction.FENCED, 503, "A newer owner has the partition",
     "Repeat the same request; the new owner answers.", transient=True)
+CLOCK_DISAGREES: Final = _entry(4010, "clock_disagrees", _U, None, "This host's clock is wrong",
+    "Have its clock set by NTP; until then other hosts do its work.", transient=True)
 
 DATA_DIR_LOCKED: Final = _entry(5001, "data_dir_locked", _U, None, "Another process uses the data",
     "Stop the other process, or name another folder with `--data`.")

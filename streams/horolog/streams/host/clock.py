@@ -4,6 +4,7 @@ The only module of the streams package that reads a clock.
 """
 
 import time
+from collections.abc import Callable
 from typing import Final, Protocol
 
 from horolog.streams.limits import MINUTE_US, SECOND_US
@@ -47,9 +48,12 @@ class SteadyClock:
     never runs back.
     """
 
-    def __init__(self, clock: Clock) -> None:
-        """Believe the clock as it is now."""
+    def __init__(self, clock: Clock, agrees: Callable[[int], bool] = lambda _: True) -> None:
+        """Believe the clock as it is now. `agrees`: whether others' clocks allow a step to be
+        accepted, by what wall time then is beyond boot time, in microseconds.
+        """
         self._clock = clock
+        self._agrees = agrees
         self._offset_us = clock.wall_us() - clock.boot_us()
         self._doubted_us: int | None = None
         self._since_us = 0
@@ -60,6 +64,11 @@ class SteadyClock:
     def boot_us(self) -> int:
         """The boot-time clock."""
         return self._clock.boot_us()
+
+    @property
+    def offset_us(self) -> int:
+        """What the time believed is beyond boot time."""
+        return self._offset_us
 
     def now_us(self) -> int:
         """Time to decide by, in microseconds UTC."""
@@ -80,7 +89,27 @@ class SteadyClock:
         if self._doubted_us is None or abs(seen_us - self._doubted_us) > STEP_US:
             self._doubted_us = seen_us
             self._since_us = boot_us
-        elif boot_us - self._since_us >= STEADY_US:
+        elif boot_us - self._since_us >= STEADY_US and self._agrees(seen_us):
             self._offset_us = seen_us
             self._doubted_us = None
             self.skew_us = 0
+
+
+class BrokerTime:
+    """What a broker's clock showed, beside this host's boot-time clock."""
+
+    def __init__(self) -> None:
+        """Not asked yet."""
+        self._low_us: int | None = None
+        self._high_us = 0
+
+    def note(self, asked_us: int, answered_us: int, broker_us: int) -> None:
+        """The broker showed this between two instants of the boot-time clock."""
+        self._low_us = broker_us - answered_us
+        self._high_us = broker_us - asked_us
+
+    def agrees(self, offset_us: int) -> bool:
+        """Whether wall time that is so much beyond boot time is the broker's, to within 2 s."""
+        if self._low_us is None:
+            return False
+        return self._low_us - STEP_US <= offset_us <= self._high_us + STEP_US

@@ -18,7 +18,8 @@ from horolog.schemas.records import (
     Tier,
 )
 from horolog.streams.dispatcher import Dispatcher
-from horolog.streams.host.clock import SteadyClock
+from horolog.streams.host.brokertime import TimeCheck
+from horolog.streams.host.clock import BrokerTime, SteadyClock
 from horolog.streams.host.ports import DispatcherPort, Item, Outcome, Undecodable
 from horolog.streams.host.topics import ANSWERS, RECORDS, ready_topic
 from horolog.streams.limits import SECOND_US
@@ -31,6 +32,7 @@ class DispatcherLoop:
         self,
         port: DispatcherPort,
         clock: SteadyClock,
+        brokers: BrokerTime,
         *,
         dispatcher: int,
         ledger_partitions: int,
@@ -39,14 +41,18 @@ class DispatcherLoop:
         """`ready_partitions`: of each ready topic."""
         self._port = port
         self._clock = clock
+        self._time = TimeCheck(port, clock, brokers)
         self._number = dispatcher
         self._ledger_partitions = ledger_partitions
         self._ready_partitions = ready_partitions
 
     async def run(self) -> None:
-        """Take epochs and dispatch by them. Ends by Fenced when the partition is another's."""
+        """Take epochs and dispatch by them. Ends by Fenced when the partition is another's,
+        by Unavailable when this host's clock is wrong.
+        """
         newer = 0
         while True:
+            await self._time.check()
             epoch = max(await self._port.open(), newer) + 1
             # Whatever became of it, a higher one is taken if this one does not hold.
             outcome = await self._port.record(epoch)
@@ -64,6 +70,7 @@ class DispatcherLoop:
         while dispatcher.superseded_by is None:
             self._send(dispatcher, clock.now_us())
             reads = await self._port.read(self._wait_us(dispatcher))
+            await self._time.check()
             now_us = clock.now_us()
             for item in reads.items:
                 self._receive(dispatcher, item, now_us)

@@ -28,7 +28,8 @@ from horolog.schemas.records import (
     RunState,
     StopRun,
 )
-from horolog.streams.host.clock import SteadyClock
+from horolog.streams.host.brokertime import TimeCheck
+from horolog.streams.host.clock import BrokerTime, SteadyClock
 from horolog.streams.host.outbox import Outbox
 from horolog.streams.host.owner import Owner, ZoneSource
 from horolog.streams.host.ports import LedgerPort, Outcome, Reads
@@ -51,6 +52,7 @@ class PartitionLoop:
         self,
         port: LedgerPort,
         clock: SteadyClock,
+        brokers: BrokerTime,
         *,
         partition: int,
         dispatchers: int,
@@ -61,6 +63,7 @@ class PartitionLoop:
         """`dispatchers`: number of dispatcher partitions. `name`: of this process, for people."""
         self._port = port
         self._clock = clock
+        self._time = TimeCheck(port, clock, brokers)
         self._partition = partition
         self._dispatchers = dispatchers
         self._name = name
@@ -74,8 +77,8 @@ class PartitionLoop:
         """Runs told to dispatchers within the last minute, oldest first."""
 
     async def run(self) -> None:
-        """Take the partition over and serve it. Ends by Fenced when it is another's, by Corrupt
-        when the ledger does not go on as it must.
+        """Take the partition over and serve it. Ends by Fenced when it is another's, by Unavailable
+        when this host's clock is wrong, by Corrupt when the ledger does not go on as it must.
         """
         while True:
             owner = await self._take_over()
@@ -87,6 +90,7 @@ class PartitionLoop:
     async def _take_over(self) -> Owner | None:
         """None: the first batch could not be written; try again from the start."""
         port, clock = self._port, self._clock
+        await self._time.check()
         await port.open()
         self._doubted = False
         owner = Owner(
@@ -113,6 +117,7 @@ class PartitionLoop:
         """Until the batch that was to be written is torn: then what is in memory is worthless."""
         while True:
             reads = await self._port.read(self._wait_us(owner))
+            await self._time.check()
             self._take(owner, reads)
             now_us = self._clock.now_us()
             batch = owner.step(now_us, None)

@@ -93,6 +93,10 @@ class LedgerPort(Protocol):
         """
         ...
 
+    async def broker_us(self) -> int:
+        """The broker's clock, microseconds UTC, at some instant between call and return."""
+        ...
+
     def send(self, topic: str, to: int | str, record: msgspec.Struct) -> None:
         """Send a record to a partition (number) or by its key (text). May get lost or come twice;
         if it is noticed, `read` says so.
@@ -123,6 +127,10 @@ class DispatcherPort(Protocol):
 
     async def read(self, wait_us: int) -> Reads:
         """Run states sent from `open` on, and settings. As `LedgerPort.read`."""
+        ...
+
+    async def broker_us(self) -> int:
+        """See `LedgerPort`."""
         ...
 
     def send(self, topic: str, to: int | str, record: msgspec.Struct) -> None:
