@@ -1,5 +1,5 @@
 # One command each. All of them bring their environment themselves: Python >= 3.11 with pip is enough.
-.PHONY: check test fmt format-check lint types imports generated unit fresh torture lock bench generate environment
+.PHONY: check test fmt format-check lint types imports generated unit fresh torture lock bench simulate generate environment
 .DEFAULT_GOAL := check
 
 BIN := .venv/bin
@@ -51,6 +51,12 @@ FAULTS ?= 300
 SEED ?= 0
 torture: environment
 	$(PYTHON) -m tests.torture --faults $(FAULTS) --seed $(SEED)
+
+# Fresh seeds, an hour of virtual time each; a failing one prints the command that replays it.
+SEEDS ?= 100
+FIRST ?= 0
+simulate: environment
+	$(BIN)/python -m tests.simulation --seeds $(SEEDS) --first $(FIRST)
 
 generated: environment
 	$(PYTHON) -m horolog.schemas.generate --check

@@ -37,6 +37,14 @@ ENTRY_POINTS = frozenset(
 FOR_TESTS = frozenset(
     {"horolog.schemas.compat", "horolog.schemas.lint", "horolog.streams.log.memory"}
 )
+# The loops of a shared log, which the simulator runs and a broker's adapter will.
+FOR_BROKERS = frozenset(
+    {
+        "horolog.streams.host.dispatching",
+        "horolog.streams.host.partition",
+        "horolog.workers.inbox",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -289,7 +297,7 @@ def modules_are_alive(tree: Tree) -> Iterator[Finding]:
     }
     for module, file in modules.items():
         is_package = file.path.endswith("/__init__.py")
-        if not is_package and module not in imported | ENTRY_POINTS | FOR_TESTS:
+        if not is_package and module not in imported | ENTRY_POINTS | FOR_TESTS | FOR_BROKERS:
             yield Finding(file.path, 1, "nothing imports it: use it or remove it")
 
 

@@ -20,7 +20,7 @@ from horolog.schemas.records import Event
 from horolog.streams.host.ports import Item, Undecodable
 from horolog.streams.log import Batch, SnapshotRecord
 from horolog.streams.log.assemble import assemble
-from tests.simulation.world import SECOND_US, Gate, Node, World
+from tests.simulation.world import SECOND_US, Gate, World
 
 TRANSACTION_TIMEOUT_US: Final = 10 * SECOND_US
 Value = msgspec.Struct | Undecodable

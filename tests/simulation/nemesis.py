@@ -1,6 +1,6 @@
 """What makes a scenario's faults happen, and ends them all."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from horolog.schemas.ids import job_id_of
@@ -8,9 +8,9 @@ from horolog.schemas.records import TriggerJob
 from horolog.streams.host.ports import Undecodable
 from horolog.streams.host.topics import ANSWERS, COMMANDS, INBOX, REPORTS, RUN_STATES
 from tests.simulation.kafka import Endings, Rates
-from tests.simulation.nodes import INBOXES, DispatcherNode, SchedulerNode
+from tests.simulation.nodes import INBOXES, FleetNode
 from tests.simulation.scenario import Fault
-from tests.simulation.workers import READY_PLACES, WorkerNode
+from tests.simulation.workers import READY_PLACES
 from tests.simulation.world import SECOND_US, Node
 
 if TYPE_CHECKING:
@@ -71,7 +71,12 @@ class Nemesis:
         simulation.targets.hanging = 0.0
         simulation.targets.failing = 0.0
         simulation.targets.long = 0.0
-        for node in (*simulation.schedulers, *simulation.dispatchers, *simulation.workers):
+        nodes: list[FleetNode] = [
+            *simulation.schedulers,
+            *simulation.dispatchers,
+            *simulation.workers,
+        ]
+        for node in nodes:
             node.clock.offset_us = 0
             node.clock.drift_ppm = 0
             if node.is_paused:
@@ -90,17 +95,13 @@ class Nemesis:
 
     # --- nodes
 
-    def _kill(
-        self, nodes: "list[SchedulerNode] | list[DispatcherNode] | list[WorkerNode]", fault: Fault
-    ) -> None:
+    def _kill(self, nodes: Sequence[FleetNode], fault: Fault) -> None:
         node = nodes[fault.node % len(nodes)]
         if node.is_up:
             node.kill()
             self._end(fault.lasts_us, lambda: None if node.is_up else node.boot())
 
-    def _pause(
-        self, nodes: "list[SchedulerNode] | list[DispatcherNode] | list[WorkerNode]", fault: Fault
-    ) -> None:
+    def _pause(self, nodes: Sequence[FleetNode], fault: Fault) -> None:
         node = nodes[fault.node % len(nodes)]
         if node.is_up and not node.is_paused:
             node.pause()
@@ -111,7 +112,7 @@ class Nemesis:
         if node.life == life and node.is_paused:
             node.resume()
 
-    def _cut(self, nodes: "list[SchedulerNode] | list[DispatcherNode]", fault: Fault) -> None:
+    def _cut(self, nodes: Sequence[FleetNode], fault: Fault) -> None:
         node = nodes[fault.node % len(nodes)]
         if node.is_up:
             member = node.member
@@ -182,7 +183,7 @@ class Nemesis:
     def _stall(self, fault: Fault) -> None:
         self._broker.stalled_until_us = self._world.now_us + fault.lasts_us
 
-    def _wipe(self, places: "list[tuple[str, int]] | tuple[tuple[str, int], ...]") -> None:
+    def _wipe(self, places: Sequence[tuple[str, int]]) -> None:
         for place in places:
             self._broker.wipe(place)
 

@@ -54,12 +54,14 @@ class Fleet(msgspec.Struct):
 class _Sender:
     """What both kinds of ports do with messages."""
 
-    def __init__(self, fleet: Fleet, node: Node, owner: Member, partition: int) -> None:
+    def __init__(
+        self, fleet: Fleet, node: Node, member: Member, partition: int, cursor: Cursor
+    ) -> None:
         self.fleet = fleet
         self.node = node
-        self.member = owner
+        self.member = member
         self.partition = partition
-        self.cursor = Cursor(fleet.broker)
+        self.cursor = cursor
         self._undelivered: set[Place] = set()
         self.producer = 0
 
@@ -107,6 +109,12 @@ class _Sender:
 
 class LedgerPort(_Sender):
     """A ledger partition as a scheduler process reaches it."""
+
+    def __init__(
+        self, fleet: Fleet, node: Node, member: Member, partition: int, cursor: Cursor
+    ) -> None:
+        super().__init__(fleet, node, member, partition, cursor)
+        self.chance = fleet.world.chance(f"ledger/{node.name}/{partition}/{fleet.world.now_us}")
 
     @property
     def log(self) -> LedgerView:
@@ -183,10 +191,6 @@ class LedgerPort(_Sender):
             return Outcome.DOUBTED
         return Outcome.WRITTEN
 
-    def __init__(self, fleet: Fleet, node: Node, owner: Member, partition: int) -> None:
-        super().__init__(fleet, node, owner, partition)
-        self.chance = fleet.world.chance(f"ledger/{node.name}/{partition}/{fleet.world.now_us}")
-
 
 class DispatcherPort(_Sender):
     """A dispatcher partition as a dispatcher process reaches it."""
@@ -221,93 +225,88 @@ def zones(name: str) -> ZoneRules | None:
     return zone_rules(name)
 
 
-class SchedulerNode(Node):
+class FleetNode(Node):
+    """A process with a place in a group."""
+
+    member: Member
+
+    def __init__(self, fleet: Fleet, name: str) -> None:
+        super().__init__(fleet.world, name)
+        self.fleet = fleet
+
+
+class OwningNode(FleetNode):
+    """A process that owns partitions of the group it is in."""
+
+    group: Group
+
+    def boot(self) -> None:
+        """Join the group."""
+        super().boot()
+        self.brokers = BrokerTime()
+        self.steady = SteadyClock(self.clock, self.brokers.agrees)
+        self.member = Member(self.group, self, self._rebalanced)
+        self.after(0, self.member.start)
+
+    def _rebalanced(self) -> None:
+        for partition in sorted(self.member.assigned - self.member.held):
+            self.member.held.add(partition)
+            self.spawn(self._own(partition))
+
+    async def _own(self, partition: int) -> None:
+        while partition in self.member.assigned:
+            cursor = Cursor(self.fleet.broker)
+            try:
+                await self._run(partition, cursor)
+            except Fenced:
+                await sleep(AGAIN_US)
+            except Unavailable:
+                # Its clock is wrong: others are to do its work, until it agrees again.
+                self.member.leave(ASIDE_US)
+            finally:
+                cursor.close()
+        self.member.held.discard(partition)
+
+    async def _run(self, partition: int, cursor: Cursor) -> None:
+        raise NotImplementedError
+
+
+class SchedulerNode(OwningNode):
     """A process that owns ledger partitions."""
 
     def __init__(self, fleet: Fleet, name: str) -> None:
-        super().__init__(fleet.world, name)
-        self.fleet = fleet
+        super().__init__(fleet, name)
+        self.group = fleet.schedulers
 
-    def boot(self) -> None:
-        """Join the group."""
-        super().boot()
-        self.brokers = BrokerTime()
-        self.steady = SteadyClock(self.clock, self.brokers.agrees)
-        self.running: dict[int, LedgerPort] = {}
-        self.member = Member(self.fleet.schedulers, self, self._rebalanced)
-        self.after(0, self.member.start)
-
-    def _rebalanced(self) -> None:
-        for partition in sorted(self.member.assigned - self.member.held):
-            self.member.held.add(partition)
-            self.spawn(self._own(partition))
-
-    async def _own(self, partition: int) -> None:
-        while partition in self.member.assigned:
-            port = LedgerPort(self.fleet, self, self.member, partition)
-            loop = PartitionLoop(
-                port,
-                self.steady,
-                self.brokers,
-                partition=partition,
-                dispatchers=self.fleet.dispatchers,
-                name=f"{self.name}.{self.life}",
-                zones=zones,
-                tzdata=tzdata_version(),
-            )
-            try:
-                await loop.run()
-            except Fenced:
-                port.cursor.close()
-                await sleep(AGAIN_US)
-            except Unavailable:
-                # Its clock is wrong: others are to do its work, until it agrees again.
-                port.cursor.close()
-                self.member.leave(ASIDE_US)
-        self.member.held.discard(partition)
+    async def _run(self, partition: int, cursor: Cursor) -> None:
+        await PartitionLoop(
+            LedgerPort(self.fleet, self, self.member, partition, cursor),
+            self.steady,
+            self.brokers,
+            partition=partition,
+            dispatchers=self.fleet.dispatchers,
+            name=f"{self.name}.{self.life}",
+            zones=zones,
+            tzdata=tzdata_version(),
+        ).run()
 
 
-class DispatcherNode(Node):
+class DispatcherNode(OwningNode):
     """A process that owns dispatcher partitions."""
 
     def __init__(self, fleet: Fleet, name: str) -> None:
-        super().__init__(fleet.world, name)
-        self.fleet = fleet
+        super().__init__(fleet, name)
+        self.group = fleet.dispatching
 
-    def boot(self) -> None:
-        """Join the group."""
-        super().boot()
-        self.brokers = BrokerTime()
-        self.steady = SteadyClock(self.clock, self.brokers.agrees)
-        self.member = Member(self.fleet.dispatching, self, self._rebalanced)
-        self.after(0, self.member.start)
-
-    def _rebalanced(self) -> None:
-        for partition in sorted(self.member.assigned - self.member.held):
-            self.member.held.add(partition)
-            self.spawn(self._own(partition))
-
-    async def _own(self, partition: int) -> None:
-        while partition in self.member.assigned:
-            port = DispatcherPort(self.fleet, self, self.member, partition)
-            loop = DispatcherLoop(
-                port,
-                self.steady,
-                self.brokers,
-                dispatcher=partition,
-                ledger_partitions=self.fleet.ledger_partitions,
-                ready_partitions=READY,
-            )
-            try:
-                await loop.run()
-            except Fenced:
-                port.cursor.close()
-                await sleep(AGAIN_US)
-            except Unavailable:
-                # Its clock is wrong: others are to do its work, until it agrees again.
-                port.cursor.close()
-                self.member.leave(ASIDE_US)
-        self.member.held.discard(partition)
+    async def _run(self, partition: int, cursor: Cursor) -> None:
+        await DispatcherLoop(
+            DispatcherPort(self.fleet, self, self.member, partition, cursor),
+            self.steady,
+            self.brokers,
+            dispatcher=partition,
+            ledger_partitions=self.fleet.ledger_partitions,
+            ready_partitions=READY,
+        ).run()
 
 
 REPLY_PLACES: Final = tuple((REPLIES, number) for number in range(INBOXES))

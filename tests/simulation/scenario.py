@@ -3,11 +3,11 @@ faults. As data, so that a shrunk one can be kept as a test.
 """
 
 import random
-from collections.abc import Callable
 from typing import Final
 
 import msgspec
 
+from horolog.schemas.ids import slot_text
 from horolog.schemas.records import (
     CatchUp,
     Gap,
@@ -31,7 +31,7 @@ STARTS_US: Final = (
     1_774_744_200_000_000,  # 2026-03-29T00:30Z: Europe/Paris goes forward at 01:00Z
     1_793_511_000_000_000,  # 2026-11-01T05:30Z: America/New_York goes back at 06:00Z
     1_772_951_400_000_000,  # 2026-03-08T06:30Z: America/New_York goes forward at 07:00Z
-    1_775_313_000_000_000,  # 2026-04-04T14:30Z: Australia/Lord_Howe goes back half an hour at 15:00Z
+    1_775_313_000_000_000,  # 2026-04-04T14:30Z: Australia/Lord_Howe goes back 30 min, 15:00Z
     1_796_083_200_000_000,  # 2026-12-01T00:00Z
 )
 ZONES: Final = ("UTC", "Europe/Paris", "America/New_York", "Australia/Lord_Howe")
@@ -169,8 +169,6 @@ def _schedule(chance: random.Random, start_us: int) -> Schedule:
 
 
 def _local(at_us: int) -> str:
-    from horolog.schemas.ids import slot_text
-
     text = slot_text(at_us)
     return f"{text[:4]}-{text[4:6]}-{text[6:8]}T{text[9:11]}:{text[11:13]}:{text[13:15]}"
 
@@ -261,6 +259,3 @@ def _of_kind(chance: random.Random, kind: _Kind, share: float) -> list[Fault]:
         )
         for _ in range(max(round(kind.most * share), 1))
     ]
-
-
-Drawer = Callable[[int], Scenario]

@@ -1,13 +1,14 @@
 """One simulation: a scenario lived to its end, and what was seen."""
 
+import traceback
+from functools import partial
+
 import msgspec
 
 from horolog.schemas.ids import job_id_of
 from horolog.schemas.records import CreateJob, Event, TenantId, TenantSettings
 from horolog.streams.audit import audit
-from horolog.streams.host.ports import Undecodable
 from horolog.streams.host.replay import verify
-from horolog.streams.host.topics import ANSWERS, COMMANDS, INBOX, REPORTS, RUN_STATES
 from tests.simulation.clients import Ack, Clients
 from tests.simulation.groups import Group
 from tests.simulation.kafka import Broker, LedgerView
@@ -73,14 +74,11 @@ class Simulation:
                 job_id=job_id_of(plan.tenant, plan.name),
                 definition=plan.definitions[0],
             )
-            world.after(10 * SECOND_US, lambda command=command: self.clients.submit(command))
+            world.after(10 * SECOND_US, partial(self.clients.submit, command))
         for number, wish in enumerate(self.scenario.wishes):
-            world.at(
-                start_us + wish.at_us,
-                lambda wish=wish, number=number: self.clients.wish(wish, number),
-            )
+            world.at(start_us + wish.at_us, partial(self.clients.wish, wish, number))
         for fault in self.scenario.faults:
-            world.at(start_us + fault.at_us, lambda fault=fault: self.nemesis.strike(fault))
+            world.at(start_us + fault.at_us, partial(self.nemesis.strike, fault))
         world.at(start_us + HEALED_US, self.nemesis.heal)
         world.run(start_us + END_US)
 
@@ -92,8 +90,6 @@ def simulate(scenario: Scenario) -> Ended:
     try:
         simulation.live()
     except Exception as error:  # noqa: BLE001 - whatever a product's part raises is a finding
-        import traceback
-
         frames = "".join(traceback.format_tb(error.__traceback__)[-4:])
         violations.append(f"{type(error).__name__}: {error}\n{frames}")
     if not violations:
@@ -120,10 +116,3 @@ def check(simulation: Simulation) -> list[str]:
         if difference:
             found.append(f"replay differs: {difference}")
     return found
-
-
-PLACES = {
-    "wipe ready": READY_PLACES,
-    "wipe inbox": tuple((INBOX, number) for number in range(4)),
-}
-_ = (ANSWERS, COMMANDS, REPORTS, RUN_STATES, Undecodable)

@@ -32,9 +32,10 @@ from horolog.workers.leases import Leases, Order, Outcome, Report, Send, Start, 
 from horolog.workers.ready import HintPool
 from tests.simulation.groups import Member
 from tests.simulation.kafka import Cursor
-from tests.simulation.nodes import INBOXES, READY, Fleet
-from tests.simulation.world import SECOND_US, Node
+from tests.simulation.nodes import INBOXES, READY, Fleet, FleetNode
+from tests.simulation.world import SECOND_US
 
+IDLE_US: Final = 10 * SECOND_US
 POOLS: Final = ("default", "batch")
 READY_PLACES: Final = tuple(
     (ready_topic(pool, tier), number)
@@ -77,15 +78,13 @@ class _Execution:
         self.why: Why | None = None
 
 
-class WorkerNode(Node):
+class WorkerNode(FleetNode):
     """A process that executes runs."""
 
     def __init__(self, fleet: Fleet, name: str, targets: Targets, slots: int) -> None:
-        super().__init__(fleet.world, name)
-        self.fleet = fleet
+        super().__init__(fleet, name)
         self.targets = targets
         self.slots = slots
-        self.obeys_fence = True
 
     def boot(self) -> None:
         """Join the group, with an inbox of its own."""
@@ -129,8 +128,8 @@ class WorkerNode(Node):
         while True:
             self._turn()
             next_us = self.leases.next_us()
-            wait_us = SECOND_US if next_us is None else next_us - self.clock.boot_us()
-            await self.cursor.gate.wait(min(max(wait_us, 0), SECOND_US))
+            wait_us = IDLE_US if next_us is None else next_us - self.clock.boot_us()
+            await self.cursor.gate.wait(min(max(wait_us, 0), IDLE_US))
 
     def _turn(self) -> None:
         boot_us, wall_us = self.clock.boot_us(), self.clock.wall_us()

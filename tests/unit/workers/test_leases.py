@@ -227,3 +227,31 @@ def test_same_token_of_two_partitions_is_two_runs() -> None:
     assert desk.leases.executing == 2
     list(desk.leases.ended(first.claim_id, DONE, desk.at_us))
     assert desk.leases.executing == 1
+
+
+def test_agent_while_a_lost_run_is_being_killed_has_nothing_to_wake_for() -> None:
+    desk = Desk()
+    given = desk.running()
+    desk.at_us += given.term_us
+    assert [type(order) for order in desk.leases.tick(desk.at_us)] == [Stop]
+    # A wake-up that changes nothing would be a loop without rest until the program has ended.
+    assert desk.leases.next_us() is None
+
+
+def test_agent_of_a_cancelled_run_wakes_for_its_fence() -> None:
+    desk = Desk()
+    given = desk.running()
+    stop = StopRun(
+        run_id=RUN,
+        token=given.token,
+        claim_id=given.claim_id,
+        inbox="w1",
+        reason=StopReason.CANCELLED,
+    )
+    assert [type(order) for order in desk.deliver(stop)] == [Stop]
+    wakes: list[int] = []
+    while (next_us := desk.leases.next_us()) is not None:
+        wakes.append(next_us)
+        desk.at_us = next_us
+        list(desk.leases.tick(desk.at_us))
+    assert wakes[-1] <= 1_000 * S + given.term_us - given.kill_grace_us - 3 * S

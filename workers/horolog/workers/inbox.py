@@ -26,6 +26,7 @@ class Stamps:
         if stamp < self._newest.get(mail.partition, (0, 0)):
             return
         self._newest[mail.partition] = stamp
-        for message in (*mail.grants, *mail.refusals, *mail.answers, *mail.stops):
-            if message.inbox == inbox:
-                yield message
+        yield from (each for each in mail.grants if each.inbox == inbox)
+        yield from (each for each in mail.refusals if each.inbox == inbox)
+        yield from (each for each in mail.answers if each.inbox == inbox)
+        yield from (each for each in mail.stops if each.inbox == inbox)

@@ -5,6 +5,8 @@ on. A dispatcher that hears of a newer epoch stops; if the partition is still it
 above that.
 """
 
+from typing import Final
+
 from horolog.schemas.ids import partition_of
 from horolog.schemas.records import (
     DigestSent,
@@ -20,9 +22,13 @@ from horolog.schemas.records import (
 from horolog.streams.dispatcher import Dispatcher
 from horolog.streams.host.brokertime import TimeCheck
 from horolog.streams.host.clock import BrokerTime, SteadyClock
-from horolog.streams.host.ports import DispatcherPort, Item, Outcome, Undecodable
+from horolog.streams.host.ports import IDLE_MOST_US, DispatcherPort, Item, Outcome, Undecodable
 from horolog.streams.host.topics import ANSWERS, RECORDS, ready_topic
 from horolog.streams.limits import SECOND_US
+
+REST_US: Final = SECOND_US
+REST_MOST_US: Final = 16 * SECOND_US
+"""Longer than a group takes to tell a lost member."""
 
 
 class DispatcherLoop:
@@ -51,13 +57,19 @@ class DispatcherLoop:
         by Unavailable when this host's clock is wrong.
         """
         newer = 0
+        rest_us = REST_US
         while True:
             await self._time.check()
             epoch = max(await self._port.open(), newer) + 1
             # Whatever became of it, a higher one is taken if this one does not hold.
             outcome = await self._port.record(epoch)
             if outcome is Outcome.WRITTEN or outcome is Outcome.DOUBTED:
+                begun_us = self._clock.boot_us()
                 newer = await self._dispatch(epoch)
+                if self._clock.boot_us() - begun_us > REST_MOST_US:
+                    rest_us = REST_US
+                await self._rest(rest_us)
+                rest_us = min(2 * rest_us, REST_MOST_US)
 
     async def _dispatch(self, epoch: int) -> int:
         """Until there is a newer epoch: which."""
@@ -74,9 +86,16 @@ class DispatcherLoop:
             now_us = clock.now_us()
             for item in reads.items:
                 self._receive(dispatcher, item, now_us)
-        # Whoever lost the partition has to learn it here and not by fencing the one that has it.
-        await self._port.read(SECOND_US)
         return dispatcher.superseded_by
+
+    async def _rest(self, rest_us: int) -> None:
+        """Read and drop for a while: whoever lost the partition has to learn it here and not by
+        superseding the one that has it, over and over.
+        """
+        clock = self._clock
+        until_us = clock.boot_us() + rest_us
+        while (left_us := until_us - clock.boot_us()) > 0:
+            await self._port.read(left_us)
 
     def _receive(self, dispatcher: Dispatcher, item: Item, now_us: int) -> None:
         value = item.value
@@ -117,4 +136,4 @@ class DispatcherLoop:
     def _wait_us(self, dispatcher: Dispatcher) -> int:
         now_us = self._clock.now_us()
         wake_us = dispatcher.wake_us(now_us)
-        return SECOND_US if wake_us is None else min(max(wake_us - now_us, 0), SECOND_US)
+        return IDLE_MOST_US if wake_us is None else min(max(wake_us - now_us, 0), IDLE_MOST_US)

@@ -32,7 +32,7 @@ from horolog.streams.host.brokertime import TimeCheck
 from horolog.streams.host.clock import BrokerTime, SteadyClock
 from horolog.streams.host.outbox import Outbox
 from horolog.streams.host.owner import Owner, ZoneSource
-from horolog.streams.host.ports import LedgerPort, Outcome, Reads
+from horolog.streams.host.ports import IDLE_MOST_US, LedgerPort, Outcome, Reads
 from horolog.streams.host.reading import Reading
 from horolog.streams.host.topics import INBOX, REPLIES, REPORTS, RUN_STATES
 from horolog.streams.limits import MINUTE_US, SECOND_US
@@ -144,11 +144,11 @@ class PartitionLoop:
             self._port.send(REPORTS, self._partition, Mark(writer_epoch=owner.state.writer_epoch))
 
     def _wait_us(self, owner: Owner) -> int:
-        """How long nothing will happen by itself; at most a second, since the clock may be set."""
+        """How long nothing will happen by itself."""
         if self._reading or self._outbox.is_sending:
             return 0
         now_us = self._clock.now_us()
-        waits = [SECOND_US, self._digest_next_us - now_us]
+        waits = [IDLE_MOST_US, self._digest_next_us - now_us]
         next_us = owner.next_us()
         if next_us is not None:
             waits.append(next_us - now_us)

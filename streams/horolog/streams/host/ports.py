@@ -5,12 +5,18 @@ and anything may happen meanwhile.
 
 import enum
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
 from horolog.schemas.records import Event, TenantSettings
+from horolog.streams.limits import SECOND_US
 from horolog.streams.log import Batch, Log
+
+IDLE_MOST_US: Final = 5 * SECOND_US
+"""A loop waits no longer than this without looking. Its waits are counted by the boot-time clock,
+and a clock that is slewed by 500 ppm is off by 2.5 ms after so long.
+"""
 
 
 class Undecodable(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from horolog.schemas.records import EpochStarted, Event, InputsRead, LogCreated
+from horolog.schemas.records import EpochStarted, Event, InputsRead
 from horolog.streams.log.check import BrokenSequence, SequenceCheck
 from horolog.streams.log.protocol import Batch
 
@@ -99,9 +99,12 @@ def _ends(groups: Sequence[tuple[Event, ...]]) -> dict[int, int]:
     """Epoch -> the last `seq` of older epochs that counts, of each epoch that began."""
     ends: dict[int, int] = {}
     for group in groups:
-        started = group[1] if isinstance(group[0], LogCreated) and len(group) > 1 else group[0]
-        if isinstance(started, EpochStarted) and _is_whole(group):
-            ends[started.writer_epoch] = started.last_good_seq
+        if not _is_whole(group):
+            continue
+        # The very first batch begins with the record that says which log it is.
+        for started in group[:2]:
+            if isinstance(started, EpochStarted):
+                ends[started.writer_epoch] = started.last_good_seq
     return ends
 
 
