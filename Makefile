@@ -50,7 +50,7 @@ bench: environment
 FAULTS ?= 300
 SEED ?= 0
 torture: environment
-	$(PYTHON) -m tests.torture --faults $(FAULTS) --seed $(SEED)
+	$(BIN)/python -m tests.torture --faults $(FAULTS) --seed $(SEED)
 
 # Fresh seeds, an hour of virtual time each; a failing one prints the command that replays it.
 SEEDS ?= 100

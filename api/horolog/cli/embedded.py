@@ -4,6 +4,7 @@ This is the wiring and nothing else: every part is made here, and told about the
 """
 
 import asyncio
+import contextlib
 import os
 import socket
 from collections.abc import Callable, Mapping, Sequence
@@ -62,7 +63,9 @@ class Embedded:
         self._dir = DataDir(directory)
         self.log = SqliteLog(directory, partitions=partitions)
         self.history = SqliteHistory(directory / HISTORY_FILE)
-        check_not_behind(self.log, self.history.positions(), HISTORY_FILE)
+        if self.history.generation(self.log.log_id) in {None, self.log.generation}:
+            # Tables of an older generation say nothing of this one; they are folded anew.
+            check_not_behind(self.log, self.history.positions(), HISTORY_FILE)
         self.output = SqliteLogs(directory / LOGS_FILE, now_us=wall_us)
         self.pool = HintPool()
         self._replies: dict[str, list[asyncio.Future[Reply]]] = {}
@@ -137,7 +140,9 @@ class Embedded:
         """See `Listener`."""
         loop = self._loop
         if loop is not None and reply.command_id in self._replies:
-            loop.call_soon_threadsafe(self._resolve, reply)
+            with contextlib.suppress(RuntimeError):
+                # The loop is closed: whoever asked repeats the command to the next process.
+                loop.call_soon_threadsafe(self._resolve, reply)
 
     def hints(self, hints: Sequence[Hint]) -> None:
         """See `Listener`."""
@@ -276,7 +281,9 @@ class _GatewayExchange:
         came = asyncio.Event()
 
         def wake() -> None:
-            loop.call_soon_threadsafe(came.set)
+            with contextlib.suppress(RuntimeError):
+                # The loop is closed, with whoever waited.
+                loop.call_soon_threadsafe(came.set)
 
         end = self._pool.listen(wake)
         try:

@@ -57,6 +57,12 @@ def serve(
         listener.close()
         text = f"{error.detail} ({error.error.number})"
         raise Stop(Exit.UNAVAILABLE, text, hint=error.error.hint) from error
+    if server.log.is_copy:
+        print(
+            f"{data} is a copy, or was put back from one: it goes on as generation "
+            f"{server.log.generation}, its fencing tokens above all that were given before",
+            file=sys.stderr,
+        )
     server.start()
     try:
         asyncio.run(_serve(server, listener, data, hosts, quiet=quiet))
@@ -117,7 +123,9 @@ async def _serve(
         loop.add_signal_handler(number, stop.set)
 
     def failed() -> None:
-        loop.call_soon_threadsafe(stop.set)
+        with contextlib.suppress(RuntimeError):
+            # The loop is closed: it drains already.
+            loop.call_soon_threadsafe(stop.set)
 
     server.host.on_failure = failed
     serving = loop.create_task(api.serve(sockets=[listener]))

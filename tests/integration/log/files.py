@@ -48,7 +48,6 @@ def firsts(count: int) -> list[int]:
 
 
 def damage(folder: Path, statement: str) -> None:
-    """Change the file behind the log's back."""
+    """Change the file behind the log's back; statements separated by `;`."""
     with contextlib.closing(sqlite3.connect(folder / FILE)) as file:
-        file.execute(statement)
-        file.commit()
+        file.executescript(statement)

@@ -1,5 +1,6 @@
 """Copies of a SQLite log, logs cut back, and their generations."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from horolog.schemas.errors import Corrupt, InvalidInput
 from horolog.schemas.records import LogCreated, TzdataChanged
 from horolog.streams.log.sqlite import SqliteLog
+from horolog.streams.log.sqlite_file import FILE
 from horolog.streams.scheduler.snapshot import tombstone
 from tests.builders.core import JOB
 from tests.conformance.log.test_log import ledger_of, seqs
@@ -90,3 +92,44 @@ def test_log_can_be_cut_back_to_nothing(tmp_path: Path) -> None:
     assert (log.last_seq(0), log.generation) == (0, 2)
     log.append([ledger_of(log).take_over()])
     assert generations(log) == [2]
+
+
+@pytest.mark.parametrize("with_wal", [True, False])
+def test_copied_file_goes_on_with_tokens_above_those_of_the_log_it_was_copied_from(
+    tmp_path: Path, with_wal: bool
+) -> None:
+    log, ledger = filled(tmp_path / "a", 40)
+    (tmp_path / "b").mkdir()
+    for name in (FILE, f"{FILE}-wal") if with_wal else (FILE,):
+        shutil.copy(tmp_path / "a" / name, tmp_path / "b" / name)
+    log.append([ledger.batch()])
+    log.close()
+    copy = SqliteLog(tmp_path / "b")
+    assert copy.is_copy
+    assert (copy.log_id, copy.generation) == (log.log_id, 2)
+    made = ledger_of(copy)
+    made.seq, made.at_us, made.epoch = copy.last_seq(0), ledger.at_us + 9, ledger.epoch
+    made.generation = copy.generation
+    copy.append([made.take_over()])
+    assert made.token() > ledger.token()
+    copy.close()
+    again = SqliteLog(tmp_path / "b")
+    assert (again.generation, again.is_copy) == (2, False)
+    again.close()
+    assert SqliteLog(tmp_path / "a").generation == 1
+
+
+def test_folder_that_was_moved_goes_on_as_the_same_log(tmp_path: Path) -> None:
+    filled(tmp_path / "a")[0].close()
+    (tmp_path / "a").rename(tmp_path / "b")
+    log = SqliteLog(tmp_path / "b")
+    assert (log.generation, log.is_copy) == (1, False)
+
+
+def test_log_of_a_release_that_noted_no_place_goes_on_and_notes_it(tmp_path: Path) -> None:
+    filled(tmp_path / "a")[0].close()
+    damage(tmp_path / "a", "DELETE FROM meta WHERE key = 'place'")
+    SqliteLog(tmp_path / "a").close()
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    assert SqliteLog(tmp_path / "a").generation == 1
+    assert SqliteLog(tmp_path / "b").generation == 2

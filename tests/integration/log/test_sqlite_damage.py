@@ -72,6 +72,42 @@ def test_snapshot_that_was_changed_is_refused(tmp_path: Path) -> None:
         list(SqliteLog(tmp_path, readonly=True).snapshots(0))
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM snapshots WHERE key = 'job/x'",
+        "UPDATE snapshots SET (data, crc) = (SELECT data, crc FROM old.snapshots)",
+    ],
+)
+def test_snapshot_that_is_missing_or_of_another_time_is_refused(
+    tmp_path: Path, statement: str
+) -> None:
+    log, ledger = filled(tmp_path / "a")
+    log.append([ledger.batch(snapshots=[("job/x", tombstone(JOB, 1))])])
+    log.backup(tmp_path / "b")
+    log.append([ledger.batch(snapshots=[("job/x", tombstone(JOB, 70))])])
+    assert list(log.snapshots(0)) == [("job/x", tombstone(JOB, 70))]
+    log.close()
+    damage(tmp_path / "a", f"ATTACH '{tmp_path / 'b' / FILE}' AS old; {statement}")
+    with pytest.raises(Corrupt, match="not all of one time"):
+        list(SqliteLog(tmp_path / "a", readonly=True).snapshots(0))
+
+
+def test_snapshots_of_a_release_that_kept_no_sum_are_read_and_given_one(tmp_path: Path) -> None:
+    log, ledger = filled(tmp_path)
+    log.append([ledger.batch(snapshots=[("job/x", tombstone(JOB, 1))])])
+    log.close()
+    damage(tmp_path, "DELETE FROM meta WHERE key LIKE 'snapshots.%'")
+    log = SqliteLog(tmp_path)
+    assert list(log.snapshots(0)) == [("job/x", tombstone(JOB, 1))]
+    log.append([ledger.batch(snapshots=[("job/y", tombstone(JOB, 2))])])
+    assert len(list(log.snapshots(0))) == 2
+    log.close()
+    damage(tmp_path, "DELETE FROM snapshots WHERE key = 'job/x'")
+    with pytest.raises(Corrupt, match="not all of one time"):
+        list(SqliteLog(tmp_path, readonly=True).snapshots(0))
+
+
 def test_copy_without_its_wal_is_a_prefix_and_never_has_a_gap(tmp_path: Path) -> None:
     log, _ = filled(tmp_path / "a", 400)
     (tmp_path / "b").mkdir()

@@ -5,6 +5,7 @@ no user code, so heartbeats leave in time whatever a job does.
 """
 
 import asyncio
+import contextlib
 import secrets
 import threading
 from collections import deque
@@ -103,7 +104,9 @@ class Agent:
         # One wake-up for all that comes before the agent looks.
         if not self._wake_armed:
             self._wake_armed = True
-            self._loop.call_soon_threadsafe(self._awake.set)
+            with contextlib.suppress(RuntimeError):
+                # The loop is closed: this process stops, and claims no more.
+                self._loop.call_soon_threadsafe(self._awake.set)
 
     def deliver(self, message: Delivered) -> None:
         """A message came to the inbox."""

@@ -215,6 +215,14 @@ class SqliteHistory(SqliteQueries):
                 )
         self._checkpoints, self._positions = {}, {}
 
+    def generation(self, log_id: str) -> int | None:
+        """Generation of a log that the tables are folded from; None: they are of another log, or
+        of none.
+        """
+        with errors(self.path):
+            meta = dict(self._writer.execute("SELECT key, value FROM meta"))
+        return int(meta["generation"]) if meta.get("log_id") == log_id else None
+
     def checkpoints(self) -> Checkpoints:
         """See `Store`."""
         return self._checkpoints

@@ -4,7 +4,9 @@ Fencing tokens are `seq + generation * 2^40`, so its tokens are above all that t
 from ever gave, or will give, however far that one had got.
 """
 
+import os
 from collections.abc import Iterable
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -48,3 +50,10 @@ def next_generation(batches: Iterable[Batch], generation: int) -> Batch | None:
         records=2,
     )
     return Batch(partition=created.partition, events=(begun, sealed))
+
+
+def place_of(path: Path) -> str:
+    """Which file this is, whatever its name: a file that was moved is the same one; a copy, or one
+    that was put back from a backup, is another. A disk set back as a whole is not noticed.
+    """
+    return f"{os.statvfs(path).f_fsid}:{path.stat().st_ino}"

@@ -26,18 +26,12 @@ from horolog.schemas.errors import (
     InvalidInput,
     Unavailable,
 )
-from horolog.schemas.framing import encode_framed
-from horolog.schemas.records import (
-    JobSnapshot,
-    KeysSnapshot,
-    PartitionSnapshot,
-    RunSnapshot,
-)
 from horolog.streams.log.check import BrokenSequence, SequenceCheck, check_created
-from horolog.streams.log.generation import next_generation
+from horolog.streams.log.generation import next_generation, place_of
 from horolog.streams.log.protocol import Batch, SnapshotRecord
-from horolog.streams.log.rows import chain_begin, chained, decoded, pack, snapshot_sum, unpack
+from horolog.streams.log.rows import chain_begin, chained, pack, unpack
 from horolog.streams.log.sqlite_file import FILE, connect, errors
+from horolog.streams.log.sqlite_snapshots import forget_snapshots, read_snapshots, write_snapshots
 from horolog.streams.log.tables import FORMAT, META, TABLES
 
 PARTITIONS_DEFAULT: Final = 2
@@ -45,12 +39,6 @@ PARTITIONS_MAX: Final = 64
 ROWS_AT_ONCE: Final = 64
 BYTES_AT_ONCE: Final = 4 * 1024 * 1024
 _SEQ_MAX: Final = (1 << 63) - 1
-SNAPSHOTS: Final[tuple[type[SnapshotRecord], ...]] = (
-    JobSnapshot,
-    RunSnapshot,
-    KeysSnapshot,
-    PartitionSnapshot,
-)
 
 
 class _End(NamedTuple):
@@ -68,8 +56,8 @@ class SqliteLog:
     def __init__(
         self, directory: Path, *, partitions: int | None = None, readonly: bool = False
     ) -> None:
-        """Open the log, or make it with so many partitions (2 unless told). A copy made by
-        `backup` begins its own generation when it is first opened to be written.
+        """Open the log, or make it with so many partitions (2 unless told). A copy, made by
+        `backup` or of the file, begins its own generation when it is first opened to be written.
 
         Raises Unavailable (cannot be opened), Corrupt (damaged, or of a newer release),
         InvalidInput (it has another number of partitions than asked for).
@@ -106,8 +94,20 @@ class SqliteLog:
             for partition in range(self.partitions):
                 self._check_first(partition)
             self._own.execute("COMMIT")
-        if meta["copied"] == "1" and not self._readonly:
+        self.is_copy = False
+        """Whether it was found to be a copy, and goes on as its own with this opening."""
+        if not self._readonly:
+            self._settle(meta)
+
+    def _settle(self, meta: Mapping[str, str]) -> None:
+        """Begin a generation if this is a copy; note where the log is, to know the next copy."""
+        place = place_of(self._path)
+        if meta["copied"] == "1" or meta.get("place", place) != place:
             self.new_generation()
+            self.is_copy = True
+        elif "place" not in meta:
+            with self._transaction() as cursor:
+                cursor.execute("INSERT INTO meta VALUES ('place', ?)", (place,))
 
     # --- the protocol
 
@@ -148,18 +148,7 @@ class SqliteLog:
     def snapshots(self, partition: int) -> Iterator[tuple[str, SnapshotRecord]]:
         """See `Log`."""
         with errors(self._path), contextlib.closing(connect(self._path, readonly=True)) as reader:
-            rows = reader.execute(
-                "SELECT key, data, crc FROM snapshots WHERE partition = ?", (partition,)
-            )
-            while found := rows.fetchmany(ROWS_AT_ONCE):
-                for key, data, crc in found:
-                    if snapshot_sum(partition, key, data) != crc:
-                        raise Corrupt(
-                            DATA_DIR_CORRUPT,
-                            f"ledger partition {partition}: the checksum of the snapshot {key} "
-                            "does not fit its data",
-                        )
-                    yield key, decoded(partition, data, SNAPSHOTS)
+            yield from read_snapshots(reader, partition)
 
     def close(self) -> None:
         """See `Log`."""
@@ -212,8 +201,8 @@ class SqliteLog:
                 end = self._end_at(cursor, partition, None)
                 ends[partition] = end if opening is None else self._insert(cursor, opening, end)
             self._set_heads(cursor, ends)
-            for key, value in (("generation", str(generation)), ("copied", "0")):
-                cursor.execute("UPDATE meta SET value = ? WHERE key = ?", (value, key))
+            noted = {"generation": str(generation), "copied": "0", "place": place_of(self._path)}
+            cursor.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", noted.items())
         self._ends = [ends[partition] for partition in range(self.partitions)]
         self.generation = generation
         return generation
@@ -232,7 +221,7 @@ class SqliteLog:
                 f"the last one before it ends at {whole}",
             )
         cursor.execute("DELETE FROM batches WHERE partition = ? AND last_seq > ?", (partition, seq))
-        cursor.execute("DELETE FROM snapshots WHERE partition = ?", (partition,))
+        forget_snapshots(cursor, partition)
 
     def _kept(self, partition: int, to_seq: int | None) -> Iterator[Batch]:
         """The batches of a partition, as committed and up to `to_seq`: `read` does not see what
@@ -300,6 +289,7 @@ class SqliteLog:
             "partitions": str(partitions),
             "generation": "1",
             "copied": "0",
+            "place": place_of(self._path),
         }
         with self._transaction() as cursor:
             for statement in filter(str.strip, TABLES.split(";")):
@@ -310,6 +300,8 @@ class SqliteLog:
                 for partition in range(partitions)
             ]
             cursor.executemany("INSERT INTO heads VALUES (?, ?, ?)", heads)
+        # A copy of the file alone, without its WAL, must at least say which log it is.
+        self._own.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         return meta
 
     def _end(self, partition: int) -> _End:
@@ -371,17 +363,8 @@ class SqliteLog:
             "VALUES (?, ?, ?, ?, ?, ?, ?)",
             (partition, *end, events[0].seq, data),
         )
-        for key, record in batch.snapshots:
-            if record is None:
-                cursor.execute(
-                    "DELETE FROM snapshots WHERE partition = ? AND key = ?", (partition, key)
-                )
-            else:
-                framed = encode_framed(record)
-                cursor.execute(
-                    "INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)",
-                    (partition, key, framed, snapshot_sum(partition, key, framed)),
-                )
+        if batch.snapshots:
+            write_snapshots(cursor, partition, batch.snapshots)
         return end
 
     def _set_heads(self, cursor: sqlite3.Cursor, ends: Mapping[int, _End]) -> None:

@@ -1,6 +1,8 @@
 """The tables of `ledger.db`: what a release must know to read the file of another one.
 
-meta        which log it is: format, log_id, partitions, generation, copied (1: by `backup`)
+meta        which log it is: format, log_id, partitions, generation, copied (1: by `backup`),
+            place (the file it was written in: in another one it is a copy), and the sum of each
+            partition's snapshots
 heads       where each partition ends; written with each batch, so a lost tail is noticed
 batches     a row a batch; the columns beside `data` repeat what its events say
 snapshots   the latest record under each key
