@@ -2,8 +2,6 @@
 
 from typing import Final
 
-import msgspec
-
 from horolog.schemas.ids import job_id_of, job_of, partition_of
 from horolog.schemas.records import (
     BackfillJob,
@@ -28,19 +26,12 @@ from horolog.streams.host.ports import Undecodable
 from horolog.streams.host.topics import COMMANDS
 from tests.simulation.kafka import Cursor
 from tests.simulation.nodes import REPLY_PLACES, Fleet
+from tests.simulation.oracle.observation import Ack
 from tests.simulation.scenario import MINUTE_US, JobPlan, Wish
 from tests.simulation.world import SECOND_US, Gate, Node
 
 TRIES: Final = 60
 LOOKED_AT: Final = 400
-
-
-class Ack(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer that a client got; one for each, repeats too."""
-
-    at_us: int
-    command: Command
-    reply: Reply
 
 
 class Clients(Node):
@@ -51,7 +42,7 @@ class Clients(Node):
         self.fleet = fleet
         self.jobs = jobs
         self.acks: list[Ack] = []
-        self.sent: list[Command] = []
+        self.sent: list[tuple[int, Command]] = []
         self._waiting: dict[str, tuple[Command, Gate]] = {}
         self._answered: dict[str, Reply] = {}
         self._keys: list[tuple[JobId, str]] = []
@@ -79,7 +70,7 @@ class Clients(Node):
 
     def submit(self, command: Command) -> None:
         """Send a command until it is answered."""
-        self.sent.append(command)
+        self.sent.append((self.world.now_us, command))
         self.spawn(self._submit(command))
 
     async def _submit(self, command: Command) -> None:

@@ -20,6 +20,7 @@ from horolog.schemas.records import Event
 from horolog.streams.host.ports import Item, Undecodable
 from horolog.streams.log import Batch, SnapshotRecord
 from horolog.streams.log.assemble import assemble
+from tests.simulation.oracle.observation import Told
 from tests.simulation.world import SECOND_US, Gate, World
 
 TRANSACTION_TIMEOUT_US: Final = 10 * SECOND_US
@@ -154,6 +155,8 @@ class Ledger:
         """Epoch of the producer that may write."""
         self.settled: list[Event] = []
         """Committed records in order: what a reader of committed data gets."""
+        self.settled_us: list[int] = []
+        """When each was committed."""
         self.snapshots: dict[str, SnapshotRecord] = {}
         self._open: _Transaction | None = None
         self._count = 0
@@ -190,6 +193,7 @@ class Ledger:
         if ended is None or not commit:
             return
         self.settled += ended.events
+        self.settled_us += [self._world.now_us] * len(ended.events)
         for key, record in ended.snapshots:
             if record is None:
                 self.snapshots.pop(key, None)
@@ -208,6 +212,13 @@ class Ledger:
     def _time_out(self, opened: _Transaction) -> None:
         if self._open is opened:
             self.init()
+
+    def told(self) -> Iterator[Told]:
+        """The events that count, with their times."""
+        times = dict(zip(map(id, self.settled), self.settled_us, strict=True))
+        for batch in assemble(self.partition, self.settled).batches:
+            for event in batch.events:
+                yield Told(times[id(event)], self.partition, event)
 
     def tail(self, after_seq: int) -> list[Event]:
         """Committed records from the first record of a batch at or below `after_seq` + 1 on."""

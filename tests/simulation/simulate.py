@@ -9,13 +9,15 @@ from horolog.schemas.ids import job_id_of
 from horolog.schemas.records import CreateJob, Event, TenantId, TenantSettings
 from horolog.streams.audit import audit
 from horolog.streams.host.replay import verify
-from tests.simulation.clients import Ack, Clients
+from tests.simulation.clients import Clients
 from tests.simulation.groups import Group
 from tests.simulation.kafka import Broker, LedgerView
 from tests.simulation.nemesis import Nemesis
 from tests.simulation.nodes import DispatcherNode, Fleet, SchedulerNode
+from tests.simulation.oracle.check import judge
+from tests.simulation.oracle.observation import Ack, Observation, Seen
 from tests.simulation.scenario import END_US, HEALED_US, LIMITED, Scenario
-from tests.simulation.workers import READY_PLACES, Seen, Targets, WorkerNode
+from tests.simulation.workers import READY_PLACES, Targets, WorkerNode
 from tests.simulation.world import SECOND_US, World
 
 
@@ -50,7 +52,7 @@ class Simulation:
             epochs={},
             dispatch_producers={},
         )
-        self.targets = Targets(seen=[], failing=scenario.failing, long=scenario.long)
+        self.targets = Targets(seen=[], pauses=[], failing=scenario.failing, long=scenario.long)
         self.schedulers = [
             SchedulerNode(self.fleet, f"s{number}") for number in range(scenario.schedulers)
         ]
@@ -104,15 +106,34 @@ def simulate(scenario: Scenario) -> Ended:
     )
 
 
+def observed(simulation: Simulation) -> Observation:
+    """What a simulation left, seen from outside."""
+    scenario = simulation.scenario
+    told = [each for ledger in simulation.broker.ledgers for each in ledger.told()]
+    return Observation(
+        events=sorted(told, key=lambda each: (each.us, each.partition, each.event.seq)),
+        seen=simulation.targets.seen,
+        acks=simulation.clients.acks,
+        sent=simulation.clients.sent,
+        pauses=simulation.targets.pauses,
+        quotas={TenantId(LIMITED): scenario.quota},
+        capacity=scenario.workers * scenario.slots,
+        start_us=scenario.start_us,
+        healed_us=scenario.start_us + HEALED_US,
+        end_us=simulation.world.now_us,
+    )
+
+
 def check(simulation: Simulation) -> list[str]:
-    """What is wrong with what a simulation left."""
+    """What is wrong with what a simulation left: by the oracle, by the audit, by a replay."""
+    found = [str(violation) for violation in judge(observed(simulation))]
     view = LedgerView(simulation.broker.ledgers)
     report = audit(view)
-    found = [str(violation) for violation in report.violations]
-    found += [f"doubled {slot}" for slot in report.doubled]
-    found += [f"unexplained {slot}" for slot in report.unexplained]
+    found += [f"audit: {violation}" for violation in report.violations]
+    found += [f"audit: doubled {slot}" for slot in report.doubled]
+    found += [f"audit: unexplained {slot}" for slot in report.unexplained]
     for partition in range(view.partitions):
         difference = verify(view, partition).difference
         if difference:
-            found.append(f"replay differs: {difference}")
+            found.append(f"replay: {difference}")
     return found

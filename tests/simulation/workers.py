@@ -21,7 +21,6 @@ from horolog.schemas.records import (
     InboxBatch,
     ReleaseRun,
     ReleaseRuns,
-    RunId,
     RunResult,
     Tier,
 )
@@ -33,6 +32,7 @@ from horolog.workers.ready import HintPool
 from tests.simulation.groups import Member
 from tests.simulation.kafka import Cursor
 from tests.simulation.nodes import INBOXES, READY, Fleet, FleetNode
+from tests.simulation.oracle.observation import Pause, Seen
 from tests.simulation.world import SECOND_US
 
 IDLE_US: Final = 10 * SECOND_US
@@ -45,25 +45,11 @@ READY_PLACES: Final = tuple(
 )
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """What a target wrote down."""
-
-    kind: str
-    """`start` or `end`."""
-    at_us: int
-    run_id: RunId
-    attempt: int
-    token: int
-    worker: str
-    ok: bool
-    paused_us: int
-    """How long the worker was paused within the execution, so far."""
-
-
 class Targets(msgspec.Struct):
     """How the world's targets behave, and all that they wrote down."""
 
     seen: list[Seen]
+    pauses: list[Pause]
     failing: float = 0.1
     hanging: float = 0.0
     longest_us: int = 20 * SECOND_US
@@ -85,6 +71,7 @@ class WorkerNode(FleetNode):
         super().__init__(fleet, name)
         self.targets = targets
         self.slots = slots
+        self._paused_us = 0
 
     def boot(self) -> None:
         """Join the group, with an inbox of its own."""
@@ -107,9 +94,26 @@ class WorkerNode(FleetNode):
         self.after(0, self.member.start)
         self.spawn(self._work())
 
+    def pause(self) -> None:
+        """See `Node`."""
+        super().pause()
+        self._paused_us = self.world.now_us
+
+    def resume(self) -> None:
+        """See `Node`."""
+        self._note_pause()
+        super().resume()
+
+    def _note_pause(self) -> None:
+        if self.is_paused:
+            self.targets.pauses.append(Pause(self.inbox, self._paused_us, self.world.now_us))
+
     def kill(self) -> None:
         """See `Node`; what it executed ends without a word."""
         if self.is_up:
+            self._note_pause()
+            for execution in self.executions.values():
+                self._see("killed", execution.grant, ok=False)
             self.cursor.close()
             self.hints.close()
         super().kill()
@@ -207,7 +211,6 @@ class WorkerNode(FleetNode):
                 token=grant.token,
                 worker=self.inbox,
                 ok=ok,
-                paused_us=0,
             )
         )
 
