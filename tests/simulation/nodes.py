@@ -28,7 +28,8 @@ from tests.simulation.kafka import Broker, Cursor, LedgerView, Place, Transactio
 from tests.simulation.world import SECOND_US, Node, World, sleep
 
 INBOXES: Final = 4
-READY: Final = 2
+READY: Final = 4
+"""Partitions of each ready topic; those of one number go to the same worker."""
 AGAIN_US: Final = SECOND_US // 2
 ASIDE_US: Final = 10 * SECOND_US
 CLIENT_TIMEOUT_US: Final = 3 * SECOND_US

@@ -13,11 +13,11 @@ from tests.simulation.clients import Clients
 from tests.simulation.groups import Group
 from tests.simulation.kafka import Broker, LedgerView
 from tests.simulation.nemesis import Nemesis
-from tests.simulation.nodes import DispatcherNode, Fleet, SchedulerNode
+from tests.simulation.nodes import READY, DispatcherNode, Fleet, SchedulerNode
 from tests.simulation.oracle.check import judge
 from tests.simulation.oracle.observation import Ack, Observation, Seen
 from tests.simulation.scenario import END_US, HEALED_US, LIMITED, Scenario
-from tests.simulation.workers import READY_PLACES, Targets, WorkerNode
+from tests.simulation.workers import Targets, WorkerNode
 from tests.simulation.world import SECOND_US, World
 
 
@@ -47,7 +47,7 @@ class Simulation:
             dispatchers=scenario.dispatchers,
             schedulers=Group(world, scenario.ledger_partitions),
             dispatching=Group(world, scenario.dispatchers),
-            working=Group(world, len(READY_PLACES)),
+            working=Group(world, READY),
             settings={tenant: TenantSettings(tenant=tenant, concurrency=scenario.quota)},
             epochs={},
             dispatch_producers={},

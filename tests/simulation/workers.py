@@ -37,12 +37,10 @@ from tests.simulation.world import SECOND_US
 
 IDLE_US: Final = 10 * SECOND_US
 POOLS: Final = ("default", "batch")
-READY_PLACES: Final = tuple(
-    (ready_topic(pool, tier), number)
-    for pool in POOLS
-    for tier in (Tier.HIGH, Tier.NORMAL, Tier.LOW)
-    for number in range(READY)
+READY_TOPICS: Final = tuple(
+    ready_topic(pool, tier) for pool in POOLS for tier in (Tier.HIGH, Tier.NORMAL, Tier.LOW)
 )
+READY_PLACES: Final = tuple((topic, number) for topic in READY_TOPICS for number in range(READY))
 
 
 class Targets(msgspec.Struct):
@@ -122,10 +120,12 @@ class WorkerNode(FleetNode):
         return INBOX, partition_of(self.inbox, INBOXES)
 
     def _rebalanced(self) -> None:
-        for number in self.member.held - self.member.assigned:
-            self.hints.leave(READY_PLACES[number])
+        for number in sorted(self.member.held - self.member.assigned):
+            for topic in READY_TOPICS:
+                self.hints.leave((topic, number))
         for number in sorted(self.member.assigned - self.member.held):
-            self.hints.follow(READY_PLACES[number])
+            for topic in READY_TOPICS:
+                self.hints.follow((topic, number))
         self.member.held = set(self.member.assigned)
 
     async def _work(self) -> None:

@@ -54,7 +54,7 @@ INDEX: Final[dict[str, tuple[str, int]]] = {
     "DigestSent": ("dispatch/DigestSent", 0x54021CA378A4A453),
     "DispatchEpoch": ("dispatch/DispatchEpoch", 0xDFD0787902929B0B),
     "EpochSuperseded": ("dispatch/EpochSuperseded", 0xF5C4F1EB7365779C),
-    "Hints": ("dispatch/Hints", 0xBBA0D8E6948C1167),
+    "Hints": ("dispatch/Hints", 0xC8964585D34AC4CA),
     "InventoryBegan": ("dispatch/InventoryBegan", 0x29F6D7DD92A120D4),
     "InventoryEnded": ("dispatch/InventoryEnded", 0x5EF472D6E476B13C),
     "InventoryWanted": ("dispatch/InventoryWanted", 0x824B1F391AB5ECE2),

@@ -409,6 +409,9 @@ class Hint(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     valid_until_us: int
     """Not to be claimed after this."""
 
+    offer: int = 1
+    """1 = first hint for this plan; higher ones reach more workers."""
+
 
 class RunState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The present state of a run, not a change of it."""

@@ -22,6 +22,7 @@ from horolog.schemas.records import (
     RunAdmitted,
     RunCancelled,
     RunId,
+    RunOrigin,
     RunPlanned,
     RunRevoked,
     RunSkipped,
@@ -91,14 +92,16 @@ class _Waiting:
             case JobDeleted():
                 self._forget(event.job_id)
             case RunPlanned():
-                if not event.gated:
+                # What is made up comes after what is fresh, at half the rate.
+                if not event.gated and event.origin is RunOrigin.SCHEDULE:
                     self.since_us[event.run_id] = max(event.due_us, told.us)
             case RunAdmitted():
-                self.since_us[event.run_id] = told.us
+                if event.job_id not in self.paused:
+                    self.since_us[event.run_id] = told.us
             case RunStarted() | RunRevoked() | RunSkipped() | RunCancelled():
                 self.since_us.pop(event.run_id, None)
             case AttemptEnded():
-                if event.retry_at_us is not None:
+                if event.retry_at_us is not None and event.job_id not in self.paused:
                     self.since_us[event.run_id] = max(event.retry_at_us, told.us)
             case _:
                 pass
@@ -108,7 +111,7 @@ class _Waiting:
         for run_id in [each for each in self.since_us if job_of(each) == job_id]:
             del self.since_us[run_id]
 
-    def is_free(self, run_id: RunId, quotas: Observation) -> bool:
+    def is_free(self, run_id: RunId, seen: Observation) -> bool:
         """Whether nothing but workers may hold it up."""
         job_id = job_of(run_id)
         definition = self.definitions.get(job_id)
@@ -116,7 +119,7 @@ class _Waiting:
             definition is not None
             and definition.overlap is Overlap.ALLOW
             and job_id not in self.paused
-            and tenant_of(job_id) not in quotas.quotas
+            and tenant_of(job_id) not in seen.quotas
         )
 
 

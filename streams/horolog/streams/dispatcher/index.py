@@ -442,6 +442,7 @@ class Dispatcher:
             pool=state.pool,
             handler=state.handler,
             valid_until_us=valid_until_us,
+            offer=entry.offers,
         )
 
     def wake_us(self, now_us: int) -> int | None:

@@ -26,6 +26,7 @@ from horolog.streams.host.ports import IDLE_MOST_US, DispatcherPort, Item, Outco
 from horolog.streams.host.topics import ANSWERS, RECORDS, ready_topic
 from horolog.streams.limits import SECOND_US
 
+ALL: Final = range(1 << 10)
 REST_US: Final = SECOND_US
 REST_MOST_US: Final = 16 * SECOND_US
 """Longer than a group takes to tell a lost member."""
@@ -125,11 +126,18 @@ class DispatcherLoop:
                 self._port.send(ANSWERS, message.partition, message)
 
     def _hint(self, message: Hints) -> None:
-        """Hints of one queue, spread over its topic by run."""
+        """Hints of one queue, over the partitions of its topic. The first goes to one partition,
+        the second to the next two, a later one to all: a busy worker may own a partition for long,
+        and must not delay what an idle one could take.
+        """
+        count = self._ready_partitions
         by_place: dict[tuple[str, Tier, int], list[Hint]] = {}
         for hint in message.hints:
-            place = hint.pool, hint.tier, partition_of(hint.run_id, self._ready_partitions)
-            by_place.setdefault(place, []).append(hint)
+            first = partition_of(hint.run_id, count)
+            reached = range(1) if hint.offer <= 1 else range(1, 3) if hint.offer == 2 else ALL
+            for step in reached[:count]:
+                place = hint.pool, hint.tier, (first + step) % count
+                by_place.setdefault(place, []).append(hint)
         for (pool, tier, partition), hints in by_place.items():
             self._port.send(ready_topic(pool, tier), partition, Hints(hints=tuple(hints)))
 
