@@ -9,6 +9,7 @@ answered     a command sent when all is well is answered
 from collections.abc import Iterator
 from typing import Final
 
+from horolog.schemas.errors import error_of
 from horolog.schemas.records import (
     CreateJob,
     JobCreated,
@@ -41,6 +42,9 @@ def check(seen: Observation) -> Iterator[Violation]:
         if us is None or us > ack.at_us:
             yield _wrong("committed", ack, f"speaks of seq {ack.reply.seq}, not committed by then")
         before = first.setdefault(ack.command.command_id, ack)
+        if before.reply.code and error_of(before.reply.code).transient:
+            # Not remembered: the same command may be decided otherwise later.
+            first[ack.command.command_id] = before = ack
         if _says(before) != _says(ack) and not _is_long_ago(before, ack, seen):
             yield _wrong("same", ack, f"was answered {_says(before)} before, now {_says(ack)}")
         if not ack.reply.code:

@@ -301,10 +301,9 @@ class Dispatcher:
             self._later.put(entry)
 
     def _tenant(self, name: TenantId) -> Tenant:
-        tenant = self._tenants.get(name)
-        if tenant is None:
-            tenant = self._tenants[name] = Tenant(name)
-        return tenant
+        if name not in self._tenants:
+            self._tenants[name] = Tenant(name)
+        return self._tenants[name]
 
     def _queue(self, state: RunState) -> ReadyQueue:
         key = (state.pool, state.handler)

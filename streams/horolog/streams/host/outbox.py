@@ -40,12 +40,10 @@ class Outbox:
         self._waiting: dict[int, list[RunState | JobAsk | TenantJobs]] = {}
         self._told: list[tuple[int, ToDispatcher]] = []
         self._resends: dict[int, _Resending] = {}
-        self._epochs: dict[int, int] = {}
 
     def add(self, message: DispatcherMessage | Resend) -> None:
         """Keep a message for the next `flush`, or begin to send a dispatcher what it asked for."""
         if isinstance(message, Resend):
-            self._epochs[message.dispatcher] = message.epoch
             self._resends[message.dispatcher] = _Resending(message, list(self._state.jobs))
         elif isinstance(message, EpochSuperseded):
             self._told.append((message.dispatcher, message))
@@ -53,8 +51,10 @@ class Outbox:
             self._waiting.setdefault(self._dispatcher_of(message.tenant), []).append(message)
 
     def digests(self) -> None:
-        """Send each dispatcher that has an inventory the digest of its open runs."""
-        for dispatcher in self._epochs:
+        """Send each dispatcher the digest of its open runs; by the ledger, since the owner before
+        may have been the one that was asked for the inventory.
+        """
+        for dispatcher in self._state.dispatcher_epochs:
             if dispatcher not in self._resends:
                 # Asks and numbers of jobs have no digest: they are told again with it, so that a
                 # lost one is mended within a minute.
