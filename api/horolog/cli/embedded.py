@@ -103,12 +103,12 @@ class Embedded:
         self._leftovers = Leftovers(self.host.live_claims())
 
     def start(self) -> None:
-        """Begin to decide, project and execute."""
+        """Begin to decide, project and execute. Raises Unavailable: the log cannot be written."""
         self._leftovers.end()
+        self.host.start()
         self.projector.start()
         self._writer.start()
         self.agent.start()
-        self.host.start()
 
     def stop(self) -> None:
         """Drain: finish or give back what runs, then commit and close everything."""

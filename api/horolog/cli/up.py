@@ -53,6 +53,7 @@ def serve(
             handlers=handlers,
             retention_us=retention_us,
         )
+        server.start()
     except HorologError as error:
         listener.close()
         text = f"{error.detail} ({error.error.number})"
@@ -63,7 +64,6 @@ def serve(
             f"{server.log.generation}, its fencing tokens above all that were given before",
             file=sys.stderr,
         )
-    server.start()
     try:
         asyncio.run(_serve(server, listener, data, hosts, quiet=quiet))
     finally:

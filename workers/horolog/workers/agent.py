@@ -32,6 +32,8 @@ from horolog.workers.leases import (
 
 IDLE_S: Final = 1.0
 DRAIN_S: Final = 30.0
+REPORT_S: Final = 10.0
+"""When everything has ended, a stopping agent waits so long for the answers to its reports."""
 
 
 class Exchange(Protocol):
@@ -71,11 +73,13 @@ class Agent:
         worker_id: str,
         slots: int,
         drain_s: float = DRAIN_S,
+        report_s: float = REPORT_S,
     ) -> None:
         """`executors`: by field of the target (`handler`, `command`, `http`, `container`)."""
         self._exchange = exchange
         self._executors = executors
         self._drain_s = drain_s
+        self._report_s = report_s
         self._leases = Leases(
             worker_id=worker_id,
             inbox=worker_id,
@@ -115,7 +119,8 @@ class Agent:
 
     def stop(self) -> None:
         """Drain: claim nothing more, let what runs end within the grace, stop and give back the
-        rest. Returns when everything is reported.
+        rest. Returns when everything is reported, or nobody answers the reports: those runs are
+        started again when their leases end.
         """
         self._stopping = True
         self._loop.call_soon_threadsafe(self._awake.set)
@@ -137,16 +142,19 @@ class Agent:
 
     async def _main(self) -> None:
         flushing = asyncio.create_task(self._flush_captures())
-        drain_until: float | None = None
+        drain_until = report_until = 0.0
         while True:
             self._turn()
             if self._stopping:
-                if drain_until is None:
+                now = self._loop.time()
+                if not drain_until:
                     self._leases.drain()
-                    drain_until = self._loop.time() + self._drain_s
-                elif self._loop.time() >= drain_until:
+                    drain_until = now + self._drain_s
+                elif now >= drain_until:
                     self._do(self._leases.stop_all())
-                if self._leases.is_idle and not self._tasks:
+                if self._leases.executing or self._tasks or not report_until:
+                    report_until = now + self._report_s
+                if not self._tasks and (self._leases.is_idle or now >= report_until):
                     break
             await self._sleep()
         flushing.cancel()

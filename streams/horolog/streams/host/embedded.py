@@ -98,7 +98,9 @@ class EmbeddedHost:
     # --- called from other threads
 
     def start(self) -> None:
-        """Take the partitions over and begin to decide."""
+        """Take the partitions over and begin to decide. Raises Unavailable: the log cannot be
+        written; nothing has begun.
+        """
         self._take_over()
         self._thread.start()
 
@@ -157,7 +159,9 @@ class EmbeddedHost:
 
     def _take_over(self) -> None:
         now_us, lease_us = self._clock.now_us(), self._clock.boot_us()
-        self._commit([owner.take_over(now_us, lease_us) for owner in self._owners])
+        batches = [owner.take_over(now_us, lease_us) for owner in self._owners]
+        self._log.append(batches)
+        self._listener.committed(batches)
         for owner, outbox in zip(self._owners, self._outboxes, strict=True):
             for message in [*owner.committed(), *owner.recent(now_us)]:
                 self._route(outbox, message)
