@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from tests.torture.acks import Acks
 
 PATIENCE_S = 90.0
+KEPT_S = 2.0
 
 
 class Answer(NamedTuple):
@@ -26,6 +27,7 @@ class Api:
         self._port = port
         self._timeout_s = timeout_s
         self._http: http.client.HTTPConnection | None = None
+        self._used_s = 0.0
 
     def call(
         self,
@@ -37,8 +39,13 @@ class Api:
         headers: dict[str, str] | None = None,
     ) -> Answer:
         """One request. Raises OSError or HTTPException if it is not answered."""
-        if self._http is None:
-            self._http = http.client.HTTPConnection("127.0.0.1", self._port, self._timeout_s)
+        if self._http is None or time.monotonic() - self._used_s > KEPT_S:
+            # The server closes what has been idle; a request must not meet that.
+            self.close()
+            self._http = http.client.HTTPConnection(
+                "127.0.0.1", self._port, timeout=self._timeout_s
+            )
+        self._used_s = time.monotonic()
         data = raw if raw is not None else (None if body is None else json.dumps(body).encode())
         sent = {"Content-Type": "application/json", **(headers or {})}
         try:

@@ -14,7 +14,6 @@ from tests.torture.figures import Figures
 from tests.torture.processes import Place, placed, removed
 from tests.torture.rounds import definition, drained
 from tests.torture.witness import command
-from tests.waiting import until
 
 DISK_MIB: Final = 64
 BLOCK: Final = 16 * 4096

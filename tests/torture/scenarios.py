@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+from tests.torture.clocks import clocks
+from tests.torture.disks import disks
 from tests.torture.figures import Figures
 from tests.torture.rounds import killed
 
@@ -12,4 +14,6 @@ Scenario = Callable[[Path, int, int], Figures]
 
 SCENARIOS: Final[Mapping[str, Scenario]] = {
     "kills": killed,
+    "disks": disks,
+    "clocks": clocks,
 }

@@ -17,7 +17,7 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
 
     ready: bool
     detail: str
-    """Why not; empty when it can."""
+    """Why not, or what is odd all the same; empty: all is well."""
 
 
 class Backend(Protocol):

@@ -42,6 +42,8 @@ REPEAT_S: Final = 1.0
 REPLY_WAIT_S: Final = 5.0
 RETENTION_US: Final = 90 * 86_400 * 1_000_000
 FORGET_AT_ONCE: Final = 1_000
+SECOND_US: Final = 1_000_000
+CLOCK_STANDS_US: Final = 2 * SECOND_US
 
 
 class Embedded:
@@ -67,6 +69,7 @@ class Embedded:
             # Tables of an older generation say nothing of this one; they are folded anew.
             check_not_behind(self.log, self.history.positions(), HISTORY_FILE)
         self.output = SqliteLogs(directory / LOGS_FILE, now_us=wall_us)
+        self.clock = SteadyClock(SystemClock())
         self.pool = HintPool()
         self._replies: dict[str, list[asyncio.Future[Reply]]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -74,7 +77,7 @@ class Embedded:
         name = f"{socket.gethostname()}:{os.getpid()}"
         self.host = EmbeddedHost(
             self.log,
-            SteadyClock(SystemClock()),
+            self.clock,
             self,
             name=name,
             zones=zone_rules,
@@ -84,6 +87,7 @@ class Embedded:
         self.projector = Projector(self.log, self.history, retention_us=retention_us)
         self._retention_us = retention_us
         self._writer = LogWriter(self.output.append)
+        self.write_output = self._writer.write
         self._handlers = handlers
         self._handler_executor = HandlerExecutor(handlers)
         self._http = HttpExecutor(allow_private=True, secret=webhook_secret)
@@ -97,6 +101,7 @@ class Embedded:
             },
             worker_id=worker_id,
             slots=slots,
+            now_us=self.clock.believed_us,
         )
         self._inboxes[worker_id] = self.agent.deliver
         self.pool.listen(self.agent.wake)
@@ -212,11 +217,11 @@ class Embedded:
 
     def standing(self, run_id: RunId) -> str:
         """See `Backend`: as the dispatcher sees it."""
-        return self.host.dispatcher.explain(run_id, wall_us()).reason
+        return self.host.dispatcher.explain(run_id, self.now_us()).reason
 
     def exchange(self, pool: str, handlers: frozenset[str] | None) -> "_GatewayExchange":
         """See `Backend`."""
-        return _GatewayExchange(self.host, self.pool, self._writer, pool, handlers)
+        return _GatewayExchange(self, pool, handlers)
 
     def health(self) -> Health:
         """See `Backend`."""
@@ -224,11 +229,28 @@ class Embedded:
         if failure is not None:
             return Health(ready=False, detail=f"stopped: {failure}")
         reason = self.host.unavailable
-        return Health(ready=reason is None, detail="" if reason is None else str(reason))
+        if reason is not None:
+            return Health(ready=False, detail=str(reason))
+        return Health(ready=True, detail=clock_told(self.clock))
 
     def now_us(self) -> int:
         """See `Backend`."""
-        return wall_us()
+        return self.clock.believed_us()
+
+
+def clock_told(clock: SteadyClock) -> str:
+    """What is odd about this machine's clock, and what is done about it; empty: nothing."""
+    if clock.skew_us:
+        return (
+            f"the clock of this machine was set by {clock.skew_us / SECOND_US:+.0f} s; time goes "
+            "on by the old one until the new one has been steady for 60 s"
+        )
+    if clock.ahead_us > CLOCK_STANDS_US:
+        return (
+            f"the clock of this machine is {clock.ahead_us / SECOND_US:.0f} s behind what was "
+            "decided by; nothing new becomes due until it has come there"
+        )
+    return ""
 
 
 class _AgentExchange:
@@ -257,23 +279,17 @@ class _AgentExchange:
 class _GatewayExchange:
     """What a gateway needs for the workers of one pool that have some functions."""
 
-    def __init__(
-        self,
-        host: EmbeddedHost,
-        pool: HintPool,
-        writer: LogWriter,
-        name: str,
-        handlers: frozenset[str] | None,
-    ) -> None:
-        self._pool = pool
+    def __init__(self, server: Embedded, name: str, handlers: frozenset[str] | None) -> None:
+        self._pool = server.pool
+        self._now_us = server.now_us
         self._name = name
         self._handlers = handlers
-        self.report = host.report
-        self.log = writer.write
+        self.report = server.host.report
+        self.log = server.write_output
 
     def hints(self, free: int) -> Sequence[Hint]:
         """At most so many hints."""
-        return self._pool.take(self._wants, free, wall_us())
+        return self._pool.take(self._wants, free, self._now_us())
 
     async def wait_for_hints(self) -> None:
         """Return when hints have come to the process."""

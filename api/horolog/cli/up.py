@@ -21,6 +21,7 @@ from horolog.schemas.errors import PORT_IN_USE, HorologError
 from horolog.workers.executors.handler import Handler
 
 FORGET_EVERY_S: Final = 3600
+HEALTH_EVERY_S: Final = 1.0
 SECRET_FILE: Final = "cursor-secret"  # noqa: S105 - the name of a file
 BOX: Final = """\
 +----------------------------------------------------------------------------+
@@ -137,8 +138,10 @@ async def _serve(
     server.projector.on_failure = failed
     waiting = loop.create_task(stop.wait())
     tidying = loop.create_task(_forget_hourly(server))
+    telling = loop.create_task(_tell_health(server))
     await asyncio.wait((serving, waiting), return_when=asyncio.FIRST_COMPLETED)
     tidying.cancel()
+    telling.cancel()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.remove_signal_handler(number)
     api.should_exit = True
@@ -150,6 +153,21 @@ async def _forget_hourly(server: Embedded) -> None:
     while True:
         await asyncio.to_thread(server.forget_output)
         await asyncio.sleep(FORGET_EVERY_S)
+
+
+async def _tell_health(server: Embedded) -> None:
+    told = ""
+    while True:
+        detail = server.health().detail
+        if _news(detail) != _news(told):
+            print(f"horolog: {detail or 'all is well again'}", file=sys.stderr, flush=True)
+            told = detail
+        await asyncio.sleep(HEALTH_EVERY_S)
+
+
+def _news(detail: str) -> str:
+    """What of a detail is worth telling again: not its numbers."""
+    return "".join(char for char in detail if not char.isdigit())
 
 
 class _Api(uvicorn.Server):

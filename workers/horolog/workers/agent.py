@@ -74,12 +74,16 @@ class Agent:
         slots: int,
         drain_s: float = DRAIN_S,
         report_s: float = REPORT_S,
+        now_us: Callable[[], int] = wall_us,
     ) -> None:
-        """`executors`: by field of the target (`handler`, `command`, `http`, `container`)."""
+        """`executors`: by field of the target (`handler`, `command`, `http`, `container`).
+        `now_us`: the scheduler's time, as far as this process knows it; microseconds UTC.
+        """
         self._exchange = exchange
         self._executors = executors
         self._drain_s = drain_s
         self._report_s = report_s
+        self._now_us = now_us
         self._leases = Leases(
             worker_id=worker_id,
             inbox=worker_id,
@@ -163,7 +167,7 @@ class Agent:
     def _turn(self) -> None:
         self._awake.clear()
         self._wake_armed = False
-        now_us = wall_us()
+        now_us = self._now_us()
         booted_us = boot_us()
         inbound = self._inbound
         for _ in range(len(inbound)):

@@ -61,14 +61,27 @@ class SteadyClock:
         self.skew_us = 0
         """What the wall clock shows beyond the time believed; 0 unless it was set."""
 
+    def start_at(self, at_us: int) -> None:
+        """Give no time before this one: what was decided by then stays decided."""
+        self._last_us = max(self._last_us, at_us)
+
     def boot_us(self) -> int:
         """The boot-time clock."""
         return self._clock.boot_us()
 
     @property
+    def ahead_us(self) -> int:
+        """How long time stands still, until the clock has come to what was given; 0: it moves."""
+        return max(self._last_us - self._clock.boot_us() - self._offset_us, 0)
+
+    @property
     def offset_us(self) -> int:
         """What the time believed is beyond boot time."""
         return self._offset_us
+
+    def believed_us(self) -> int:
+        """The same, as it was believed at the last `now_us`; for other threads than its own."""
+        return max(self._last_us, self._clock.boot_us() + self._offset_us)
 
     def now_us(self) -> int:
         """Time to decide by, in microseconds UTC."""

@@ -79,6 +79,7 @@ class EmbeddedHost:
             Owner(log, partition, name=name, zones=zones, tzdata=tzdata)
             for partition in range(log.partitions)
         ]
+        clock.start_at(max(owner.state.at_us for owner in self._owners))
         self._outboxes = [Outbox(owner.state, 1) for owner in self._owners]
         epoch = 1 + max(owner.state.dispatcher_epochs.get(DISPATCHER, 0) for owner in self._owners)
         self._dispatcher = Dispatcher(
