@@ -21,6 +21,8 @@ from horolog.schemas.errors import PORT_IN_USE, HorologError
 from horolog.workers.executors.handler import Handler
 
 FORGET_EVERY_S: Final = 3600
+BACKLOG: Final = 2048
+"""Connections that wait to be accepted, as with uvicorn."""
 HEALTH_EVERY_S: Final = 1.0
 SECRET_FILE: Final = "cursor-secret"  # noqa: S105 - the name of a file
 BOX: Final = """\
@@ -129,6 +131,8 @@ async def _serve(
             loop.call_soon_threadsafe(stop.set)
 
     server.host.on_failure = failed
+    # From here on a request waits to be answered; without it, one could come before uvicorn does.
+    listener.listen(BACKLOG)
     serving = loop.create_task(api.serve(sockets=[listener]))
     if not quiet:
         address, port = listener.getsockname()[:2]
