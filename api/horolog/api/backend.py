@@ -69,6 +69,10 @@ class Backend(Protocol):
         """Whether all is well."""
         ...
 
+    def metrics_text(self) -> bytes:
+        """Metrics of the process, in Prometheus' text format."""
+        ...
+
     def now_us(self) -> int:
         """Wall clock, microseconds UTC."""
         ...

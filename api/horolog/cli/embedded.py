@@ -7,11 +7,14 @@ import asyncio
 import contextlib
 import os
 import socket
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from horolog.api.backend import Health
+from horolog.api.metrics import Gauges, Metrics
+from horolog.cli.measured import MeasuredLog, gauges_of
 from horolog.projections.logs import LogStore
 from horolog.projections.projector import Projector
 from horolog.projections.queries import Queries
@@ -75,16 +78,21 @@ class Embedded:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._inboxes: dict[str, Callable[[WorkerMessage], None]] = {}
         name = f"{socket.gethostname()}:{os.getpid()}"
+        self.metrics = Metrics(self._gauges)
+        begun = time.perf_counter()
         self.host = EmbeddedHost(
-            self.log,
+            MeasuredLog(self.log, self.metrics.committed_in),
             self.clock,
             self,
             name=name,
             zones=zone_rules,
             tzdata=tzdata_version(),
         )
+        took_s = (time.perf_counter() - begun) / self.log.partitions
+        self._recovery_s = dict.fromkeys(range(self.log.partitions), took_s)
         self.limits = TenantLimits(directory, self.host.limit)
         self.projector = Projector(self.log, self.history, retention_us=retention_us)
+        self.projector.on_moved = lambda _: self.metrics.fold()
         self._retention_us = retention_us
         self._writer = LogWriter(self.output.append)
         self.write_output = self._writer.write
@@ -140,9 +148,11 @@ class Embedded:
     def committed(self, batches: Sequence[Batch]) -> None:
         """See `Listener`."""
         self.projector.offer(batches)
+        self.metrics.offer(batches)
 
     def reply(self, reply: Reply) -> None:
         """See `Listener`."""
+        self.metrics.replied(reply)
         loop = self._loop
         if loop is not None and reply.command_id in self._replies:
             with contextlib.suppress(RuntimeError):
@@ -151,6 +161,7 @@ class Embedded:
 
     def hints(self, hints: Sequence[Hint]) -> None:
         """See `Listener`."""
+        self.metrics.hints(hints, self.clock.believed_us())
         self.pool.offer(hints)
 
     def worker(self, message: WorkerMessage) -> None:
@@ -222,6 +233,13 @@ class Embedded:
     def exchange(self, pool: str, handlers: frozenset[str] | None) -> "_GatewayExchange":
         """See `Backend`."""
         return _GatewayExchange(self, pool, handlers)
+
+    def metrics_text(self) -> bytes:
+        """See `Backend`."""
+        return self.metrics.text()
+
+    def _gauges(self) -> Gauges:
+        return gauges_of(self.host, self.projector, self._recovery_s, self.clock.believed_us())
 
     def health(self) -> Health:
         """See `Backend`."""

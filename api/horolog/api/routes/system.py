@@ -1,5 +1,7 @@
 """Schedules explained, health, pages of errors."""
 
+import asyncio
+
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
@@ -7,6 +9,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from horolog.api import explain, problems
 from horolog.api.bodies import read_json
 from horolog.api.context import context_of
+from horolog.api.metrics import CONTENT_TYPE
 from horolog.api.openapi import described
 from horolog.api.problems import Denied
 from horolog.api.requests import ExplainRequest
@@ -37,6 +40,13 @@ async def ready(request: Request) -> Response:
     status = "ok" if health.ready else "unavailable"
     body = {"status": status, "detail": health.detail}
     return JSONResponse(body, 200 if health.ready else 503)
+
+
+@router.get("/metrics")
+async def metrics(request: Request) -> Response:
+    """Metrics in Prometheus' text format."""
+    text = await asyncio.to_thread(context_of(request).backend.metrics_text)
+    return Response(text, media_type=CONTENT_TYPE)
 
 
 @router.get("/problems/{code}")

@@ -140,6 +140,11 @@ class EmbeddedHost:
         return frozenset(claim_id for owner in self._owners for claim_id in owner.live_claims())
 
     @property
+    def clock_skew_us(self) -> int:
+        """What the wall clock shows beyond the time believed; any thread may ask."""
+        return self._clock.skew_us
+
+    @property
     def dispatcher(self) -> Dispatcher:
         """The dispatcher; may be read by the host's thread, and for `explain` by others."""
         return self._dispatcher

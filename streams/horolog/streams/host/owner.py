@@ -34,7 +34,7 @@ from horolog.schemas.records import (
 )
 from horolog.streams.calendar import next_midnight_after
 from horolog.streams.host.inbox import Inbox, Inputs, MarkRead
-from horolog.streams.host.snapshots import Entry, Recovery
+from horolog.streams.host.snapshots import OLDEST_US, Entry, Recovery
 from horolog.streams.host.timers import Timers
 from horolog.streams.limits import MARK_STEP_MAX_US, MINUTE_US, SECOND_US, WAKES_PER_STEP
 from horolog.streams.log import Batch, Log
@@ -174,6 +174,11 @@ class Owner:
             for run in job.runs.values():
                 if run.lease is not None:
                     yield run.lease.claim_id
+
+    def snapshot_age_us(self, now_us: int) -> int:
+        """Age of the oldest change that no snapshot covers; 0 = all are. Any thread may ask."""
+        due_us = self._snapshotter.due_us()
+        return 0 if due_us is None else max(now_us - due_us + OLDEST_US, 0)
 
     @property
     def mark_next_us(self) -> int:
