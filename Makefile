@@ -8,7 +8,7 @@ PYTHON := $(BIN)/python -P
 # The checker and its node come in the wheels; nothing may be fetched at its first run.
 PYRIGHT := PYRIGHT_PYTHON_IGNORE_WARNINGS=1 PYRIGHT_PYTHON_USE_BUNDLED_PYRIGHT=1 $(BIN)/pyright
 CHECKED := tests/test_tidy.py tests/unit tests/property tests/conformance tests/golden tests/simulation
-BENCHES := $(notdir $(basename $(filter-out bench/report.py bench/__init__.py,$(wildcard bench/*.py))))
+BENCHES := $(notdir $(basename $(filter-out bench/report.py bench/server.py bench/__init__.py,$(wildcard bench/*.py))))
 SLOW := tests/integration tests/acceptance tests/torture
 
 # What is quick enough to run before each commit.

@@ -6,7 +6,17 @@ python -m bench.herd [JOBS] [SLOTS]
 import sys
 
 from bench.report import percentile, report
-from bench.server import SECOND_US, SLOTS, Calls, Usage, at, caught_up, register, serving, sleep_until
+from bench.server import (
+    SECOND_US,
+    SLOTS,
+    Calls,
+    Usage,
+    at,
+    caught_up,
+    register,
+    serving,
+    sleep_until,
+)
 from horolog.schemas.records import JobId
 from horolog.workers.clock import wall_us
 from horolog.workers.context import Context

@@ -122,4 +122,4 @@ def caught_up(server: Embedded) -> None:
 
 def sleep_until(instant_us: int) -> None:
     """Until a wall-clock instant."""
-    time.sleep(max(instant_us - wall_us(), 0) / SECOND_US)
+    threading.Event().wait(max(instant_us - wall_us(), 0) / SECOND_US)

@@ -112,7 +112,8 @@ class Embedded:
             now_us=self.clock.believed_us,
         )
         self._inboxes[worker_id] = self.agent.deliver
-        self.pool.listen(self.agent.wake)
+        self.host.attach(self.agent)
+        self.pool.listen(self.host.wake)
         self._leftovers = Leftovers(self.host.live_claims())
 
     def start(self) -> None:
@@ -284,6 +285,7 @@ class _AgentExchange:
         self._handlers = handlers
         self._pool = pool
         self.report = host.report
+        self.wake = host.wake
         self.log = writer.write
 
     def hints(self, most: int, now_us: int) -> Sequence[Hint]:

@@ -1,11 +1,13 @@
 """Keeps the tables up with the ledger, in a thread of its own.
 
 The host offers each committed batch; what the projector missed (it was behind, or restarted) it
-reads from the log. It lingers a moment before it writes, so that a run which is planned, started
-and finished meanwhile is one write; whoever waits for a position ends that at once.
+reads from the log. It lingers until nothing more is offered for a moment, at most two seconds, so
+that a run which is planned, started and finished meanwhile is one write, and starts that wait go
+before their history; whoever waits for a position ends that at once.
 """
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -16,11 +18,16 @@ from horolog.projections.rebuild import Progress, follow
 from horolog.projections.store import Beside, Store
 from horolog.schemas.errors import UNAVAILABLE, Unavailable
 
-EVENTS_AT_ONCE: Final = 2_000
+EVENTS_AT_ONCE: Final = 5_000
 """Folded before a write."""
+EVENTS_LINGER_MAX: Final = 25_000
+"""Offered before lingering ends by itself."""
 EVENTS_OFFERED_MAX: Final = 50_000
 """Kept in memory; beyond it the projector reads the log instead."""
 LINGER_S: Final = 0.05
+LINGER_MOST_S: Final = 2.0
+PAUSE_S: Final = 0.0001
+"""After each batch: the host waits for the interpreter for no longer than one takes to fold."""
 RETRY_S: Final = 0.5
 
 
@@ -47,9 +54,12 @@ class Projector:
         lock = threading.Lock()
         self._todo = threading.Condition(lock)
         self._moved = threading.Condition(lock)
+        self._pause = threading.Event()
+        """Never set."""
         self._is_idle = False
         self._offered: deque[Batch] = deque()
         self._offered_events = 0
+        self._offers = 0
         self._is_behind = True
         self._is_stopping = False
         self._has_ended = False
@@ -83,6 +93,7 @@ class Projector:
         with self._todo:
             if self._has_ended:
                 return
+            self._offers += 1
             self._offered.extend(batches)
             self._offered_events += sum(len(batch.events) for batch in batches)
             if self._offered_events > EVENTS_OFFERED_MAX:
@@ -149,8 +160,6 @@ class Projector:
                 except Unavailable as reason:
                     if not self._rest(reason):
                         return
-                else:
-                    self.unavailable = None
         except BaseException as failure:
             # Whatever it is, the tables stay where they are; who waits for more is told so.
             self.failure = failure
@@ -177,7 +186,12 @@ class Projector:
             self._is_idle = True
             self._todo.wait_for(lambda: self._has_work() or self._is_stopping)
             self._is_idle = False
-            self._todo.wait_for(self._is_urgent, self._linger_s)
+            until_s = time.monotonic() + LINGER_MOST_S
+            while not self._is_urgent() and time.monotonic() < until_s:
+                offers = self._offers
+                self._todo.wait_for(self._is_urgent, self._linger_s)
+                if self._offers == offers:
+                    break
             return self._has_work()
 
     def _has_work(self) -> bool:
@@ -189,7 +203,7 @@ class Projector:
             or self._is_stopping
             or self._swap
             or self._waiters
-            or self._offered_events >= EVENTS_AT_ONCE
+            or self._offered_events >= EVENTS_LINGER_MAX
         )
 
     def _work(self) -> None:
@@ -212,6 +226,7 @@ class Projector:
                 self._offered_events -= len(batch.events)
             if self._fold.follows(batch):
                 self._fold.fold(batch)
+                self._pause.wait(PAUSE_S)
             else:
                 # What is missing was not offered; the log has it, or is corrupt.
                 follow(self._fold, self._source, write=self._write)
@@ -219,6 +234,7 @@ class Projector:
 
     def _write(self) -> None:
         self._fold.write()
+        self.unavailable = None
         with self._moved:
             self._moved.notify_all()
         self.on_moved(self._fold.written)

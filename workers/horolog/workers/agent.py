@@ -1,45 +1,34 @@
-"""The agent of a worker process: a thread with an event loop around `leases`.
+"""The agent of a process that decides and executes: `leases`, driven by the host's own thread.
 
-Hints and messages may come from any thread; everything else happens in the agent's own, which runs
-no user code, so heartbeats leave in time whatever a job does.
+A turn of the agent comes before each turn of the host, so claims stand in the owner's inbox and
+grants begin without a hand-over between threads, which cost more than the rest of a run's life
+(docs/benchmarks.md). The host's thread runs no user code, so heartbeats leave in time whatever a
+job does; and while it cannot commit, it lets no lease end either.
 """
 
-import asyncio
-import contextlib
 import secrets
 import threading
+from base64 import urlsafe_b64encode
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, Protocol
 
-from horolog.schemas.records import Grant, Hint, LogChunk, RunResult
-from horolog.workers.capture import FLUSH_S, Capture
+from horolog.schemas.records import Hint, LogChunk
 from horolog.workers.clock import boot_us, wall_us
-from horolog.workers.executors.handler import HandlerExecutor
-from horolog.workers.executors.protocol import Executor, StopSignal
-from horolog.workers.leases import (
-    SECOND_US,
-    Delivered,
-    Leases,
-    Order,
-    Outcome,
-    Report,
-    Send,
-    Start,
-    Stop,
-    Why,
-)
+from horolog.workers.executors.protocol import Executor
+from horolog.workers.hands import Hands
+from horolog.workers.leases import SECOND_US, Delivered, Leases, Order, Outcome, Report, Send, Start
 
-IDLE_S: Final = 1.0
+CLAIM_ID_BYTES: Final = 16
+CLAIM_IDS_AT_ONCE: Final = 256
 DRAIN_S: Final = 30.0
 REPORT_S: Final = 10.0
 """When everything has ended, a stopping agent waits so long for the answers to its reports."""
+LOOK_S: Final = 0.1
 
 
 class Exchange(Protocol):
-    """How an agent reaches its scheduler and its logs. Called from the agent's thread; must not
-    block.
-    """
+    """How an agent reaches its scheduler and its logs. Must not block."""
 
     def hints(self, most: int, now_us: int) -> Sequence[Hint]:
         """Take at most so many hints that are valid at `now_us`."""
@@ -53,17 +42,24 @@ class Exchange(Protocol):
         """Keep a piece of a run's output."""
         ...
 
+    def wake(self) -> None:
+        """Have `turn` called soon. From any thread."""
+        ...
 
-class _Ended(NamedTuple):
-    """A call that an executor ran outside the agent's event loop has ended."""
 
-    grant: Grant
-    capture: Capture
-    outcome: Outcome
+def _claim_ids() -> Iterator[str]:
+    """128 random bits each. Cost: the system is asked for many at a time, since each time this
+    thread gives up the interpreter and waits to have it back.
+    """
+    while True:
+        drawn = secrets.token_bytes(CLAIM_IDS_AT_ONCE * CLAIM_ID_BYTES)
+        for at in range(0, len(drawn), CLAIM_ID_BYTES):
+            encoded = urlsafe_b64encode(drawn[at : at + CLAIM_ID_BYTES])
+            yield encoded.rstrip(b"=").decode()
 
 
 class Agent:
-    """Claims runs for this process, executes them, keeps their leases, reports their ends."""
+    """Claims runs for this process, has them executed, keeps their leases, reports their ends."""
 
     def __init__(
         self,
@@ -80,46 +76,26 @@ class Agent:
         `now_us`: the scheduler's time, as far as this process knows it; microseconds UTC.
         """
         self._exchange = exchange
-        self._executors = executors
-        self._drain_s = drain_s
-        self._report_s = report_s
+        self._drain_us = int(drain_s * SECOND_US)
+        self._report_us = int(report_s * SECOND_US)
         self._now_us = now_us
         self._leases = Leases(
             worker_id=worker_id,
             inbox=worker_id,
             slots=slots,
-            new_claim_id=lambda: secrets.token_urlsafe(16),
+            new_claim_id=_claim_ids().__next__,
         )
-        self._inbound: deque[Delivered | _Ended] = deque()
-        self._stops: dict[str, Callable[[Why], None]] = {}
-        self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._captures: set[Capture] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._wake_armed = False
+        self._hands = Hands(executors, log=exchange.log, wake=exchange.wake)
+        self._inbound: deque[Delivered] = deque()
         self._stopping = False
-        self._loop = asyncio.new_event_loop()
-        self._awake = asyncio.Event()
-        self._thread = threading.Thread(target=self._run, name="horolog-agent", daemon=True)
+        self._drain_until_us: int | None = None
+        self._gone = threading.Event()
 
     # --- called from other threads
 
     def start(self) -> None:
-        """Begin to claim."""
-        self._thread.start()
-
-    def wake(self) -> None:
-        """There may be hints to take."""
-        # One wake-up for all that comes before the agent looks.
-        if not self._wake_armed:
-            self._wake_armed = True
-            with contextlib.suppress(RuntimeError):
-                # The loop is closed: this process stops, and claims no more.
-                self._loop.call_soon_threadsafe(self._awake.set)
-
-    def deliver(self, message: Delivered) -> None:
-        """A message came to the inbox."""
-        self._inbound.append(message)
-        self.wake()
+        """Be ready to execute."""
+        self._hands.start()
 
     def stop(self) -> None:
         """Drain: claim nothing more, let what runs end within the grace, stop and give back the
@@ -127,151 +103,76 @@ class Agent:
         started again when their leases end.
         """
         self._stopping = True
-        self._loop.call_soon_threadsafe(self._awake.set)
-        self._thread.join()
+        self._exchange.wake()
+        # A host that cannot commit gives no turns; so this goes by what is seen from here.
+        begun_us = boot_us()
+        report_until_us = begun_us + self._report_us
+        while not self._gone.wait(LOOK_S):
+            now_us = boot_us()
+            if self._hands.is_busy:
+                report_until_us = now_us + self._report_us
+                if now_us >= begun_us + self._drain_us + SECOND_US:
+                    self._hands.stop_all()
+            elif now_us >= report_until_us:
+                break
+        self._hands.close()
 
     @property
     def executing(self) -> int:
         """Runs being executed."""
         return self._leases.executing
 
-    # --- the agent's thread
+    # --- called from the host's thread
 
-    def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        try:
-            self._loop.run_until_complete(self._main())
-        finally:
-            self._loop.close()
+    def deliver(self, message: Delivered) -> None:
+        """A message came to the inbox; the next turn reads it."""
+        self._inbound.append(message)
 
-    async def _main(self) -> None:
-        flushing = asyncio.create_task(self._flush_captures())
-        drain_until = report_until = 0.0
-        while True:
-            self._turn()
-            if self._stopping:
-                now = self._loop.time()
-                if not drain_until:
-                    self._leases.drain()
-                    drain_until = now + self._drain_s
-                elif now >= drain_until:
-                    self._do(self._leases.stop_all())
-                if self._leases.executing or self._tasks or not report_until:
-                    report_until = now + self._report_s
-                if not self._tasks and (self._leases.is_idle or now >= report_until):
-                    break
-            await self._sleep()
-        flushing.cancel()
-        await asyncio.gather(flushing, return_exceptions=True)
-
-    def _turn(self) -> None:
-        self._awake.clear()
-        self._wake_armed = False
-        now_us = self._now_us()
-        booted_us = boot_us()
+    def turn(self) -> None:
+        """Read what came, do what time asks for, and claim for the free slots."""
+        now_us, booted_us = self._now_us(), boot_us()
         inbound = self._inbound
-        for _ in range(len(inbound)):
-            item = inbound.popleft()
-            if isinstance(item, _Ended):
-                self._end(item, booted_us)
-            else:
-                self._do(self._leases.deliver(item, booted_us, now_us))
+        while inbound:
+            self._do(self._leases.deliver(inbound.popleft(), booted_us, now_us))
+        for claim_id, outcome in self._hands.ended():
+            self._end(claim_id, outcome, booted_us)
         self._do(self._leases.tick(booted_us))
         free = self._leases.free
-        if free:
+        if free and not self._stopping:
             self._do(self._leases.claim(self._exchange.hints(free, now_us), booted_us))
+        if self._stopping:
+            self._drain(booted_us)
 
-    async def _sleep(self) -> None:
-        next_us = self._leases.next_us()
-        wait_s = IDLE_S
-        if next_us is not None:
-            wait_s = min(max(next_us - boot_us(), 0) / SECOND_US, IDLE_S)
-        try:
-            async with asyncio.timeout(wait_s):
-                await self._awake.wait()
-        except TimeoutError:
-            pass
+    def next_us(self) -> int | None:
+        """Boot time at which a turn has something to do by itself; None = never."""
+        instants = (self._leases.next_us(), self._drain_until_us)
+        return min((instant for instant in instants if instant is not None), default=None)
+
+    def gone(self) -> None:
+        """There will be no more turns."""
+        self._gone.set()
+
+    # --- parts
+
+    def _drain(self, booted_us: int) -> None:
+        if self._drain_until_us is None:
+            self._leases.drain()
+            self._drain_until_us = booted_us + self._drain_us
+        elif booted_us >= self._drain_until_us:
+            # Asked again each turn: a grant may still come.
+            self._drain_until_us = booted_us + SECOND_US
+            self._do(self._leases.stop_all())
+        if self._leases.is_idle:
+            self._gone.set()
 
     def _do(self, orders: Iterable[Order]) -> None:
         for order in orders:
             if isinstance(order, Send):
                 self._exchange.report(order.partition, order.report)
             elif isinstance(order, Start):
-                self._start(order.grant)
+                self._hands.begin(order.grant)
             else:
-                self._stop(order)
+                self._hands.stop(order.claim_id, order.why)
 
-    def _start(self, grant: Grant) -> None:
-        capture = Capture(grant, self._exchange.log)
-        self._captures.add(capture)
-        self._timers[grant.claim_id] = self._loop.call_later(
-            grant.timeout_us / SECOND_US, self._stop, Stop(grant.claim_id, Why.TIMED_OUT)
-        )
-        executor = self._executors.get(kind_of(grant))
-        if isinstance(executor, HandlerExecutor):
-            self._stops[grant.claim_id] = executor.begin(
-                grant,
-                lambda data: self._loop.call_soon_threadsafe(capture.write, data),
-                lambda outcome: self._has_ended(_Ended(grant, capture, outcome)),
-            )
-            return
-        signal = StopSignal()
-        self._stops[grant.claim_id] = signal.ask
-        task = self._loop.create_task(self._execute(grant, capture, signal))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    def _stop(self, order: Stop) -> None:
-        ask = self._stops.get(order.claim_id)
-        if ask is not None:
-            ask(order.why)
-
-    def _has_ended(self, ended: _Ended) -> None:
-        """From any thread."""
-        self._inbound.append(ended)
-        self.wake()
-
-    def _end(self, ended: _Ended, booted_us: int) -> None:
-        claim_id = ended.grant.claim_id
-        self._timers.pop(claim_id).cancel()
-        del self._stops[claim_id]
-        self._captures.discard(ended.capture)
-        ended.capture.close()
-        self._do(self._leases.ended(claim_id, ended.outcome, booted_us))
-
-    async def _execute(self, grant: Grant, capture: Capture, signal: StopSignal) -> None:
-        outcome = await self._outcome(grant, capture, signal)
-        self._has_ended(_Ended(grant, capture, outcome))
-
-    async def _outcome(self, grant: Grant, capture: Capture, signal: StopSignal) -> Outcome:
-        kind = kind_of(grant)
-        executor = self._executors.get(kind)
-        if executor is None:
-            return Outcome(
-                result=RunResult.FAILED,
-                error=f"this worker executes no {kind} targets, only "
-                f"{', '.join(sorted(self._executors))}",
-            )
-        try:
-            return await executor.execute(grant, capture, signal)
-        except Exception as error:  # noqa: BLE001 - the executor boundary
-            # A bug in an executor fails the attempt and not the worker.
-            return Outcome(
-                result=RunResult.FAILED,
-                error=f"the {kind} executor failed: {type(error).__name__}: {error}",
-            )
-
-    async def _flush_captures(self) -> None:
-        while True:
-            await asyncio.sleep(FLUSH_S)
-            for capture in list(self._captures):
-                capture.flush()
-
-
-def kind_of(grant: Grant) -> str:
-    """Which field of the target is set; `nothing` for a kind this version does not know."""
-    target = grant.target
-    for kind in ("handler", "command", "http", "container"):
-        if getattr(target, kind) is not None:
-            return kind
-    return "nothing"
+    def _end(self, claim_id: str, outcome: Outcome, booted_us: int) -> None:
+        self._do(self._leases.ended(claim_id, outcome, booted_us))

@@ -3,6 +3,7 @@
 import datetime as dt
 import threading
 from collections.abc import Callable
+from typing import Final
 
 import msgspec
 
@@ -13,6 +14,9 @@ class NoRetry(Exception):
     """Raise it from a handler when no retry would help: the run is dead at once."""
 
 
+_making: Final = threading.Lock()
+
+
 class Context:
     """One attempt of a run, as its handler sees it."""
 
@@ -20,8 +24,17 @@ class Context:
         """`write`: takes what the handler logs."""
         self._grant = grant
         self._write = write
-        self.cancelled = threading.Event()
+        self._cancelled: threading.Event | None = None
+
+    @property
+    def cancelled(self) -> threading.Event:
         """Set when the run shall stop; look at it between steps of long work."""
+        # Cost: an event costs as much as the whole call of a short function; few look at theirs.
+        if self._cancelled is None:
+            with _making:
+                if self._cancelled is None:
+                    self._cancelled = threading.Event()
+        return self._cancelled
 
     @property
     def run_id(self) -> RunId:
@@ -57,6 +70,11 @@ class Context:
     def timeout(self) -> dt.timedelta:
         """How long the attempt may take in all."""
         return dt.timedelta(microseconds=self._grant.timeout_us)
+
+    @property
+    def kill_grace(self) -> dt.timedelta:
+        """How long it has to stop once it is asked to."""
+        return dt.timedelta(microseconds=self._grant.kill_grace_us)
 
     @property
     def payload(self) -> bytes:

@@ -135,6 +135,8 @@ class Leases:
         self._runs: dict[str, _Run] = {}
         self._executing: set[str] = set()
         self._draining = False
+        self._next_us: int | None = None
+        """No later than the first instant at which `tick` has something to do."""
 
     @property
     def free(self) -> int:
@@ -166,6 +168,7 @@ class Leases:
                 claim_id=self._new_claim_id(),
             )
             self._claims[report.claim_id] = _Claim(hint, report, boot_us, boot_us + REPEAT_US)
+            self._look_at(boot_us + REPEAT_US)
             yield Send(hint.partition, report)
 
     def deliver(self, message: Delivered, boot_us: int, now_us: int) -> Iterator[Order]:
@@ -200,10 +203,15 @@ class Leases:
             run.completion = _completion(grant, self._inbox, outcome)
         run.report_until_us = boot_us + REPORT_FOR_US
         run.beat_next_us = boot_us + REPEAT_US
+        self._look_at(run.beat_next_us)
         yield Send(grant.partition, run.completion)
 
     def tick(self, boot_us: int) -> Iterator[Order]:
-        """What time asks for: repeats, heartbeats, fences."""
+        """What time asks for: repeats, heartbeats, fences. Cost: nothing before `next_us`, then
+        one look at each claim and run.
+        """
+        if self._next_us is None or boot_us < self._next_us:
+            return
         for claim_id, claim in list(self._claims.items()):
             if boot_us - claim.first_us >= CLAIM_FOR_US:
                 del self._claims[claim_id]
@@ -215,9 +223,17 @@ class Leases:
                 yield from self._repeat(claim_id, run, boot_us)
             elif run.stopping is not Why.LEASE_LOST:
                 yield from self._keep(claim_id, run, boot_us)
+        self._next_us = self._first_us()
 
     def next_us(self) -> int | None:
-        """Boot time at which `tick` has something to do; None = never."""
+        """Boot time, or a little before, at which `tick` has something to do; None = never."""
+        return self._next_us
+
+    def _look_at(self, instant_us: int) -> None:
+        if self._next_us is None or instant_us < self._next_us:
+            self._next_us = instant_us
+
+    def _first_us(self) -> int | None:
         instants = [claim.next_us for claim in self._claims.values()]
         for run in self._runs.values():
             if run.completion is not None:
@@ -247,6 +263,7 @@ class Leases:
             return
         run = _Run(grant, claim.first_us, None, claim.first_us + _beat_every_us(grant))
         self._runs[grant.claim_id] = run
+        self._look_at(min(run.beat_next_us, run.fence_us))
         if self._draining or boot_us - claim.first_us > grant.term_us // 3:
             run.completion = ReleaseRun(
                 run_id=grant.run_id,
@@ -256,6 +273,7 @@ class Leases:
             )
             run.report_until_us = boot_us + grant.term_us
             run.beat_next_us = boot_us + REPEAT_US
+            self._look_at(run.beat_next_us)
             yield Send(grant.partition, run.completion)
             return
         self._executing.add(grant.claim_id)
@@ -270,6 +288,7 @@ class Leases:
             if wait_us <= NOT_YET_MOST_US:
                 # Nothing is held meanwhile, so the lease is counted from when it is asked again.
                 claim.first_us = claim.next_us = boot_us + max(wait_us, 0)
+                self._look_at(claim.next_us)
                 return
         del self._claims[message.claim_id]
 
@@ -288,6 +307,7 @@ class Leases:
             run.held_from_us = run.beat_first_us
             run.beat_next_us = run.beat_first_us + _beat_every_us(run.grant)
             run.beat_first_us = None
+            self._look_at(min(run.beat_next_us, run.fence_us))
         if message.verdict is Verdict.CANCEL and run.stopping is None:
             run.stopping = Why.CANCELLED
             yield Stop(message.claim_id, Why.CANCELLED)

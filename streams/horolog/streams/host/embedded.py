@@ -58,6 +58,22 @@ class Listener(Protocol):
         ...
 
 
+class Companion(Protocol):
+    """What shares the host's thread, and so needs no hand-over to offer it reports."""
+
+    def turn(self) -> None:
+        """Before each turn of the host. Must not block."""
+        ...
+
+    def next_us(self) -> int | None:
+        """Boot time at which it wants a turn by itself; None = never."""
+        ...
+
+    def gone(self) -> None:
+        """There will be no more turns."""
+        ...
+
+
 class EmbeddedHost:
     """Schedulers of all partitions and their dispatcher, in one thread of this process."""
 
@@ -89,6 +105,7 @@ class EmbeddedHost:
         self._stopping = False
         self._settings: list[TenantSettings] = []
         self._digest_next_us = 0
+        self._companion: Companion | None = None
         self._thread = threading.Thread(target=self._run, name="horolog-host", daemon=True)
         self.unavailable: Unavailable | None = None
         """Why nothing is committed at present; None: all is well."""
@@ -97,6 +114,10 @@ class EmbeddedHost:
         self.on_failure: Callable[[], None] = lambda: None
 
     # --- called from other threads
+
+    def attach(self, companion: Companion) -> None:
+        """Give somebody a turn before each of the host's; before `start` only."""
+        self._companion = companion
 
     def start(self) -> None:
         """Take the partitions over and begin to decide. Raises Unavailable: the log cannot be
@@ -118,12 +139,18 @@ class EmbeddedHost:
         """
         owner = self._owners[partition_of(command.job_id, len(self._owners))]
         owner.inbox.command(command)
-        self._offered.set()
+        self.wake()
 
     def report(self, partition: int, report: Report) -> None:
         """Offer a worker's report for a ledger partition."""
         self._owners[partition].inbox.report(report)
-        self._offered.set()
+        self.wake()
+
+    def wake(self) -> None:
+        """Have a turn begin soon."""
+        # Cost: to set an event that is set takes a lock all the same.
+        if not self._offered.is_set():
+            self._offered.set()
 
     def limit(self, settings: TenantSettings) -> None:
         """Set the limits of a tenant from now on."""
@@ -162,6 +189,9 @@ class EmbeddedHost:
             self.failure = failure
             self.on_failure()
             raise
+        finally:
+            if self._companion is not None:
+                self._companion.gone()
 
     def _take_over(self) -> None:
         now_us, lease_us = self._clock.now_us(), self._clock.boot_us()
@@ -174,6 +204,8 @@ class EmbeddedHost:
 
     def turn(self) -> bool:
         """Read, decide, commit, tell. False: there was nothing to do."""
+        if self._companion is not None:
+            self._companion.turn()
         now_us, lease_us = self._clock.now_us(), self._clock.boot_us()
         batches = [
             batch for owner in self._owners if (batch := owner.step(now_us, lease_us)) is not None
@@ -245,6 +277,9 @@ class EmbeddedHost:
             next_us = owner.next_us()
             if next_us is not None:
                 waits.append(next_us - now_us)
+        companion_us = None if self._companion is None else self._companion.next_us()
+        if companion_us is not None:
+            waits.append(companion_us - lease_us)
         wake_us = self._dispatcher.wake_us(now_us)
         if wake_us is not None:
             waits.append(wake_us - now_us)
