@@ -19,7 +19,7 @@ from horolog.projections.stores.logs_sqlite import SqliteLogs
 from horolog.streams.host.embedded import EmbeddedHost
 from horolog.streams.host.owner import Owner
 from horolog.streams.host.snapshots import Recovery, Snapshotter
-from horolog.streams.log import sqlite
+from horolog.streams.log import sqlite, sqlite_snapshots
 from horolog.workers.agent import Agent
 from horolog.workers.executors.handler import HandlerExecutor
 
@@ -49,7 +49,7 @@ POINTS: Final[Mapping[str, Seam]] = {
     "taken-over": Seam(EmbeddedHost, "_take_over", after=True, passes_max=1),
     "writing-history": Seam(sql, "upserting", after=True),
     "taking-snapshot": Seam(Snapshotter, "_bury", passes_max=2),
-    "writing-snapshot": Seam(sqlite, "snapshot_sum", after=True),
+    "writing-snapshot": Seam(sqlite_snapshots, "snapshot_sum", after=True),
     "writing-output": Seam(SqliteLogs, "_insert", after=True, passes_max=5),
 }
 
