@@ -22,6 +22,7 @@ SLOTS = 64
 PARTITIONS = 2
 AT_ONCE = 500
 SECOND_US = 1_000_000
+HOUR_US = 3_600 * SECOND_US
 
 
 @contextlib.contextmanager
@@ -123,3 +124,9 @@ def caught_up(server: Embedded) -> None:
 def sleep_until(instant_us: int) -> None:
     """Until a wall-clock instant."""
     threading.Event().wait(max(instant_us - wall_us(), 0) / SECOND_US)
+
+
+def resident_kib() -> int:
+    """Resident memory of this process."""
+    with Path("/proc/self/status").open(encoding="ascii") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmRSS:"))

@@ -9,13 +9,19 @@ import pytest
 from tests.acceptance.server import ROOT
 
 SIZES = {
+    "api": ["40"],
     "audit": ["5000"],
     "codec": [],
     "core": ["50"],
     "dispatcher": ["500"],
+    "fairness": ["200", "10"],
     "herd": ["50"],
     "log": [],
+    "memory": ["200", "1"],
     "project": ["100"],
+    "recovery": ["200"],
+    "seconds": ["20", "2"],
+    "steady": ["40", "2"],
 }
 """Arguments with which each is quick."""
 

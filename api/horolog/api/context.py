@@ -126,9 +126,14 @@ def new_job_id(request: Request, name: Json, whole: Json) -> JobId:
 async def decided(request: Request, command: Command) -> Reply:
     """The reply to a command; raises Denied if it was refused."""
     reply = await context_of(request).backend.submit(command)
+    accepted(reply)
+    return reply
+
+
+def accepted(reply: Reply) -> None:
+    """Raises Denied if a command was refused."""
     if reply.code:
         raise Denied(error_of(reply.code), reply.detail, field=reply.field)
-    return reply
 
 
 def written(
@@ -151,9 +156,13 @@ async def caught_up(request: Request) -> None:
         if match is None or int(match[1]) >= backend.partitions:
             detail = f"{part.strip()!r} is no position; it is as {POSITION} of a write had it"
             raise Refused([Fault(pointer=f"?{POSITION}", detail=detail)])
-        partition, seq = int(match[1]), int(match[2])
-        if not await backend.wait_for(partition, seq, POSITION_WAIT_S):
-            raise Denied(BEHIND, f"the history has not got to {partition}:{seq} yet")
+        await caught_up_to(request, int(match[1]), int(match[2]))
+
+
+async def caught_up_to(request: Request, partition: int, seq: int) -> None:
+    """Wait until the history has a position; 503 rather than old data."""
+    if not await context_of(request).backend.wait_for(partition, seq, POSITION_WAIT_S):
+        raise Denied(BEHIND, f"the history has not got to {partition}:{seq} yet")
 
 
 def command_id() -> str:

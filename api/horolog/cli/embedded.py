@@ -8,6 +8,7 @@ import contextlib
 import os
 import socket
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -74,7 +75,8 @@ class Embedded:
         self.output = SqliteLogs(directory / LOGS_FILE, now_us=wall_us)
         self.clock = SteadyClock(SystemClock())
         self.pool = HintPool()
-        self._replies: dict[str, list[asyncio.Future[Reply]]] = {}
+        self._replies: dict[str, list[_Asked]] = {}
+        self._replied: deque[Reply] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._inboxes: dict[str, Callable[[WorkerMessage], None]] = {}
         name = f"{socket.gethostname()}:{os.getpid()}"
@@ -156,9 +158,13 @@ class Embedded:
         self.metrics.replied(reply)
         loop = self._loop
         if loop is not None and reply.command_id in self._replies:
-            with contextlib.suppress(RuntimeError):
-                # The loop is closed: whoever asked repeats the command to the next process.
-                loop.call_soon_threadsafe(self._resolve, reply)
+            self._replied.append(reply)
+            # Cost: a wake-up for all replies that come before the loop looks, since with each one
+            # the host's thread gives up the interpreter.
+            if len(self._replied) == 1:
+                with contextlib.suppress(RuntimeError):
+                    # The loop is closed: whoever asked repeats the command to the next process.
+                    loop.call_soon_threadsafe(self._resolve)
 
     def hints(self, hints: Sequence[Hint]) -> None:
         """See `Listener`."""
@@ -182,29 +188,38 @@ class Embedded:
         within 5 s: it may still be decided, so the same command may be sent again.
         """
         loop = self._loop = asyncio.get_running_loop()
-        future: asyncio.Future[Reply] = loop.create_future()
+        asked = _Asked(command, loop.create_future(), loop.time() + REPLY_WAIT_S)
         waiting = self._replies.setdefault(command.command_id, [])
-        waiting.append(future)
+        waiting.append(asked)
+        self._ask(asked)
         try:
-            async with asyncio.timeout(REPLY_WAIT_S):
-                while True:
-                    self.host.submit(command)
-                    done, _ = await asyncio.wait((future,), timeout=REPEAT_S)
-                    if done:
-                        return future.result()
-        except TimeoutError as error:
-            reason = self.host.unavailable
-            detail = "not decided within 5 s; send it again with the same ID"
-            raise reason or Unavailable(UNAVAILABLE, detail) from error
+            return await asked.future
         finally:
-            waiting.remove(future)
+            asked.cancel()
+            waiting.remove(asked)
             if not waiting:
                 self._replies.pop(command.command_id, None)
 
-    def _resolve(self, reply: Reply) -> None:
-        for future in self._replies.get(reply.command_id, ()):
-            if not future.done():
-                future.set_result(reply)
+    def _ask(self, asked: "_Asked") -> None:
+        """Offer a command, and again each second until it is answered or the time is over."""
+        if asked.future.done():
+            return
+        loop = asked.future.get_loop()
+        if loop.time() >= asked.until_s:
+            detail = "not decided within 5 s; send it again with the same ID"
+            asked.future.set_exception(self.host.unavailable or Unavailable(UNAVAILABLE, detail))
+            return
+        asked.again = loop.call_later(REPEAT_S, self._ask, asked)
+        self.host.submit(asked.command)
+
+    def _resolve(self) -> None:
+        while self._replied:
+            # Taken out last: a reply that comes meanwhile finds the loop at work.
+            reply = self._replied[0]
+            for asked in self._replies.get(reply.command_id, ()):
+                if not asked.future.done():
+                    asked.future.set_result(reply)
+            self._replied.popleft()
 
     async def wait_for(self, partition: int, seq: int, timeout_s: float) -> bool:
         """Wait until the tables have got to a position; False if they have not in time."""
@@ -270,6 +285,21 @@ def clock_told(clock: SteadyClock) -> str:
             "decided by; nothing new becomes due until it has come there"
         )
     return ""
+
+
+class _Asked:
+    """A command that waits for its answer."""
+
+    def __init__(self, command: Command, future: asyncio.Future[Reply], until_s: float) -> None:
+        self.command = command
+        self.future = future
+        self.until_s = until_s
+        self.again: asyncio.TimerHandle | None = None
+
+    def cancel(self) -> None:
+        """Ask no more."""
+        if self.again is not None:
+            self.again.cancel()
 
 
 class _AgentExchange:

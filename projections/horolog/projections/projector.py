@@ -1,9 +1,9 @@
 """Keeps the tables up with the ledger, in a thread of its own.
 
 The host offers each committed batch; what the projector missed (it was behind, or restarted) it
-reads from the log. It lingers until nothing more is offered for a moment, at most two seconds, so
-that a run which is planned, started and finished meanwhile is one write, and starts that wait go
-before their history; whoever waits for a position ends that at once.
+reads from the log. It lingers a moment before it writes, so that a run which is planned, started
+and finished meanwhile is one write; while much is offered, up to two seconds, so that starts that
+wait go before their history. Whoever waits for a position ends that at once.
 """
 
 import threading
@@ -26,6 +26,8 @@ EVENTS_OFFERED_MAX: Final = 50_000
 """Kept in memory; beyond it the projector reads the log instead."""
 LINGER_S: Final = 0.05
 LINGER_MOST_S: Final = 2.0
+MUCH_PER_S: Final = 2_000
+"""Events a second at which history has time."""
 PAUSE_S: Final = 0.0001
 """After each batch: the host waits for the interpreter for no longer than one takes to fold."""
 RETRY_S: Final = 0.5
@@ -59,7 +61,6 @@ class Projector:
         self._is_idle = False
         self._offered: deque[Batch] = deque()
         self._offered_events = 0
-        self._offers = 0
         self._is_behind = True
         self._is_stopping = False
         self._has_ended = False
@@ -93,7 +94,6 @@ class Projector:
         with self._todo:
             if self._has_ended:
                 return
-            self._offers += 1
             self._offered.extend(batches)
             self._offered_events += sum(len(batch.events) for batch in batches)
             if self._offered_events > EVENTS_OFFERED_MAX:
@@ -188,9 +188,9 @@ class Projector:
             self._is_idle = False
             until_s = time.monotonic() + LINGER_MOST_S
             while not self._is_urgent() and time.monotonic() < until_s:
-                offers = self._offers
+                before = self._offered_events
                 self._todo.wait_for(self._is_urgent, self._linger_s)
-                if self._offers == offers:
+                if self._offered_events - before < MUCH_PER_S * self._linger_s:
                     break
             return self._has_work()
 

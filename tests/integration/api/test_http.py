@@ -50,6 +50,15 @@ def test_job_is_created_once_found_again_and_refused_when_different(http: httpx2
     assert http.get(problem["type"]).status_code == 200
 
 
+def test_put_right_after_a_put_changes_the_job_whatever_the_history_shows(
+    http: httpx2.Client,
+) -> None:
+    path = "/v1/jobs/default.put-twice"
+    assert http.put(path, json=JOB).status_code == 201
+    again = http.put(path, json={**JOB, "timeout": "5m"})
+    assert (again.status_code, again.headers["etag"]) == (200, '"2"')
+
+
 def test_short_form_and_job_file_form_are_the_same_job(http: httpx2.Client) -> None:
     body = {"name": "short", "schedule": "0 6 * * *", "target": {"handler": "x"}, "timeoutS": 60}
     assert http.post("/v1/jobs", json=body).status_code == 201

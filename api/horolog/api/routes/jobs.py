@@ -10,7 +10,9 @@ from horolog.api import merge_patch, views, why
 from horolog.api.bodies import PATCH_TYPES, read_json
 from horolog.api.checks import faults_of
 from horolog.api.context import (
+    accepted,
     caught_up,
+    caught_up_to,
     command_id,
     context_of,
     count_in,
@@ -43,7 +45,7 @@ from horolog.api.validation import read as read_model
 from horolog.api.values import instant_text, parse_instant
 from horolog.projections.rows import JobRow
 from horolog.projections.rows import definition_of as stored_definition
-from horolog.schemas.errors import UNKNOWN_JOB, VERSION_MISMATCH
+from horolog.schemas.errors import JOB_EXISTS, UNKNOWN_JOB, VERSION_MISMATCH
 from horolog.schemas.records import (
     BackfillJob,
     CreateJob,
@@ -319,17 +321,21 @@ async def replace(request: Request, job: str) -> Response:
     if row is None or row.status == "deleted":
         if is_dry(request):
             return JSONResponse(_written(request, job_id, 0, definition))
-        reply = await decided(
-            request,
+        reply = await context_of(request).backend.submit(
             CreateJob(
                 command_id=command_id(),
                 principal=principal_of(request).name,
                 job_id=job_id,
                 definition=definition,
-            ),
+            )
         )
-        body = _written(request, job_id, reply.version, definition)
-        return written(body, reply, status=201, version=reply.version)
+        if reply.code != JOB_EXISTS.slug:
+            accepted(reply)
+            body = _written(request, job_id, reply.version, definition)
+            return written(body, reply, status=201, version=reply.version)
+        # It was created after what the history shows.
+        await caught_up_to(request, reply.partition, reply.seq)
+        row = await _row(request, job_id)
     return await _update(request, row, definition)
 
 
