@@ -53,6 +53,15 @@ class Client:
         answer = self._send("GET", path, None, None, None)
         return None if answer.status in (404, 410) else self._checked(answer)
 
+    def probe(self, path: str) -> Answer:
+        """Read what answers 503 when something is wrong."""
+        answer = self._send("GET", path, None, None, None)
+        return answer if answer.status == 503 else self._checked(answer)
+
+    def text(self, path: str) -> str:
+        """Read what is no JSON."""
+        return b"".join(self.stream(path, {})).decode()
+
     def post(
         self,
         path: str,

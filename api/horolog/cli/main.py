@@ -35,6 +35,8 @@ Name = Annotated[str, typer.Argument(help="Name or whole ID of a job.")]
 RunName = Annotated[str, typer.Argument(help="ID of a run.")]
 Places = Annotated[list[str], typer.Option("-f", "--file", help="File or folder; `-f` again.")]
 Context = typer.Context
+ROLES = frozenset({"scheduler", "dispatcher", "projector", "api", "worker", "gateway", "archiver"})
+"""What a fleet runs apart; no run has such an ID, since each has an `@`."""
 
 
 def _version(wanted: bool) -> None:
@@ -244,11 +246,15 @@ def runs_(
     status: Annotated[list[str] | None, typer.Option(help="Status; again for more.")] = None,
     since: Annotated[str | None, typer.Option(help="From this instant on.")] = None,
     limit: Annotated[int, typer.Option(help="At most so many.")] = 20,
+    watch: Annotated[bool, typer.Option("--watch", help="Go on as they change.")] = False,
 ) -> None:
     """Runs of a job, newest first."""
     from horolog.cli import runs
 
-    runs.index(session_of(context), name, status or [], since, limit)
+    if watch:
+        runs.watch(session_of(context), name, status or [], since)
+    else:
+        runs.index(session_of(context), name, status or [], since, limit)
 
 
 @app.command()
@@ -256,6 +262,12 @@ def run(context: Context, run_id: RunName) -> None:
     """Show a run with its attempts."""
     from horolog.cli import runs
 
+    if run_id in ROLES:
+        raise Stop(
+            Exit.USAGE,
+            f"this release runs no {run_id} by itself: it has no Kafka yet",
+            hint="`horolog up` runs everything in one process",
+        )
     runs.show(session_of(context), run_id)
 
 
@@ -416,6 +428,14 @@ def replay(
     from horolog.cli import local
 
     local.replay(session_of(context), data, partition, to, verify=verify)
+
+
+@app.command()
+def doctor(context: Context, data: Data = None) -> None:
+    """What is not as it should be, and what to do about it."""
+    from horolog.cli import doctor as checks
+
+    checks.doctor(session_of(context), data)
 
 
 @app.command()

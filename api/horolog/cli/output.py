@@ -92,6 +92,16 @@ class Output:
         else:
             self._table(columns, cells)
 
+    def change(self, item: Mapping[str, Json], cells: Sequence[str], name: str = "runId") -> None:
+        """One line of something that goes on: JSON and YAML as a JSON line, at once."""
+        if self.form == "name":
+            self.line(str(item.get(name, "")))
+        elif self.is_table:
+            self.line("  ".join(cells).rstrip())
+        else:
+            print(json.dumps(item, ensure_ascii=False))
+        sys.stdout.flush()
+
     def value(self, value: object) -> None:
         """One value, as JSON or YAML."""
         if self.form == "yaml":

@@ -1,6 +1,7 @@
 """Commands on runs."""
 
 import sys
+import time
 from typing import Final
 
 from horolog.cli.client import Object
@@ -18,6 +19,8 @@ _COLUMNS: Final = (
     Column("REASON"),
     Column("WORKER", wide=True),
 )
+WATCHED: Final = 50
+WATCH_EVERY_S: Final = 0.5
 _FAILED: Final = ("dead", "cancelled", "skipped", "refused", "discarded")
 
 
@@ -32,19 +35,41 @@ def index(session: Session, name: str, statuses: list[str], since: str | None, l
     _print(session, list(session.client.pages(path, params, limit)), "no runs yet")
 
 
-def _print(session: Session, items: list[Object], empty: str) -> None:
-    cells = [
-        [
-            str(run["runId"]),
-            str(run["status"]),
-            str(run["attempt"]),
-            str(run["startedAt"] or "-"),
-            str(run["endedAt"] or "-"),
-            str(run["reason"] or run["error"] or ""),
-            str(run["workerId"] or ""),
-        ]
-        for run in items
+def watch(session: Session, name: str, statuses: list[str], since: str | None) -> None:
+    """The newest runs, oldest first, then each whenever it changes, until Ctrl-C. A line a change,
+    so that it can be piped.
+    """
+    params = {"status": ",".join(statuses)} if statuses else {}
+    if since:
+        params["from"] = since
+    path = f"/v1/jobs/{session.job_id(name)}/runs"
+    shown: dict[str, Object] = {}
+    try:
+        while True:
+            page = list(session.client.pages(path, params, WATCHED))
+            for run in reversed(page):
+                if shown.get(str(run["runId"])) != run:
+                    session.out.change(run, _cells(run))
+            shown = {str(run["runId"]): run for run in page}
+            time.sleep(WATCH_EVERY_S)
+    except KeyboardInterrupt:
+        return
+
+
+def _cells(run: Object) -> list[str]:
+    return [
+        str(run["runId"]),
+        str(run["status"]),
+        str(run["attempt"]),
+        str(run["startedAt"] or "-"),
+        str(run["endedAt"] or "-"),
+        str(run["reason"] or run["error"] or ""),
+        str(run["workerId"] or ""),
     ]
+
+
+def _print(session: Session, items: list[Object], empty: str) -> None:
+    cells = [_cells(run) for run in items]
     session.out.rows(items, _COLUMNS, cells, empty=empty, name="runId")
 
 
