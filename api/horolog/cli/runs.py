@@ -1,7 +1,7 @@
 """Commands on runs."""
 
 import sys
-import time
+import threading
 from typing import Final
 
 from horolog.cli.client import Object
@@ -44,6 +44,7 @@ def watch(session: Session, name: str, statuses: list[str], since: str | None) -
         params["from"] = since
     path = f"/v1/jobs/{session.job_id(name)}/runs"
     shown: dict[str, Object] = {}
+    rest = threading.Event()
     try:
         while True:
             page = list(session.client.pages(path, params, WATCHED))
@@ -51,7 +52,7 @@ def watch(session: Session, name: str, statuses: list[str], since: str | None) -
                 if shown.get(str(run["runId"])) != run:
                     session.out.change(run, _cells(run))
             shown = {str(run["runId"]): run for run in page}
-            time.sleep(WATCH_EVERY_S)
+            rest.wait(WATCH_EVERY_S)
     except KeyboardInterrupt:
         return
 
