@@ -1,7 +1,5 @@
-"""The README's first five minutes, line by line, and its other examples."""
+"""What the README's job file and function do to others; its commands are run by `test_pages`."""
 
-import re
-import shlex
 import signal
 import subprocess
 import sys
@@ -12,42 +10,12 @@ from tests.builders.target import serving as target
 from tests.waiting import until
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-_MASKS = (
-    (re.compile(r"@manual-\w+"), "@manual-KEY"),
-    (re.compile(r"2026-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"), "INSTANT"),
-    (re.compile(r"\s+"), " "),
-)
 
 
 def block(after: str) -> str:
     """The first fenced block after a text."""
     rest = README.partition(after)[2]
     return rest.split("```", 2)[1].partition("\n")[2]
-
-
-def masked(text: str) -> list[str]:
-    """Lines without what differs each time."""
-    for pattern, instead in _MASKS[:2]:
-        text = pattern.sub(instead, text)
-    # The year of the test's day is whatever it is.
-    text = re.sub(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "INSTANT", text)
-    return [_MASKS[2][0].sub(" ", line).strip() for line in text.splitlines()]
-
-
-def test_first_five_minutes_do_and_say_what_the_readme_says(tmp_path: Path) -> None:
-    commands = block("<!-- run by tests/acceptance/test_readme.py -->").split("$ ./horolog ")[1:]
-    assert len(commands) >= 10
-    with serving(tmp_path) as server:
-        for each in commands:
-            line, _, expected = each.partition("\n")
-            said = server.cli(*shlex.split(line))
-            assert said.status == 0, (line, said)
-            printed = masked(said.out + "\n" + said.err)
-            for wanted in masked(expected):
-                assert wanted in printed, (line, wanted, printed)
-        assert server.end(signal.SIGINT) == 0
-        server.start()
-        assert "hello" in server.ok("jobs")
 
 
 def test_job_file_of_the_readme_is_applied_and_its_http_job_calls_a_real_server(
