@@ -1,5 +1,6 @@
 """Every example of the docs: run against a real server, or it says why it is not."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ PAGES = {str(path.name): path.read_text(encoding="utf-8") for path in pages()}
 RUN = [name for name, text in PAGES.items() if any(block.is_session for block in blocks(text))]
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", RUN)
 def test_examples_of_a_page_do_and_say_what_the_page_says(tmp_path: Path, name: str) -> None:
     with page(tmp_path) as running:
@@ -20,6 +21,13 @@ def test_examples_of_a_page_do_and_say_what_the_page_says(tmp_path: Path, name: 
 @pytest.mark.parametrize("name", PAGES)
 def test_example_that_is_not_run_says_why(name: str) -> None:
     assert unexplained(PAGES[name]) == []
+
+
+@pytest.mark.parametrize("path", pages(), ids=lambda path: str(path.name))
+def test_links_of_a_page_lead_somewhere(path: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)", path.read_text(encoding="utf-8"))
+    gone = [each for each in links if "://" not in each and not (path.parent / each).exists()]
+    assert gone == []
 
 
 def test_example_without_a_mark_is_found() -> None:

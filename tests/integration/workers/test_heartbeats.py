@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -23,7 +24,9 @@ from horolog.workers.executors.handler import HandlerExecutor
 from horolog.workers.executors.protocol import Executor
 from horolog.workers.leases import Report
 from tests.builders.grants import grant, shell
+from tests.waiting import until
 
+R = TypeVar("R", ClaimRun, Heartbeat, CompleteRun)
 WITHIN_S = 60
 
 
@@ -35,8 +38,7 @@ class Silent:
             Hint(run_id=run, partition=0, plan=5, dispatcher=0, epoch=2, valid_until_us=1 << 60)
             for run in runs
         ]
-        self._reports: list[Report] = []
-        self._told = threading.Condition()
+        self.reports: list[Report] = []
 
     def hints(self, most: int, now_us: int) -> Sequence[Hint]:
         del now_us
@@ -45,31 +47,28 @@ class Silent:
 
     def report(self, partition: int, report: Report) -> None:
         del partition
-        with self._told:
-            self._reports.append(report)
-            self._told.notify_all()
+        self.reports.append(report)
 
     def log(self, chunk: LogChunk) -> None:
         raise AssertionError(chunk)
 
-    def each(self, kind: type[Report], runs: Sequence[RunId]) -> list[Report]:
-        """The first report of a kind for each run, once all are there."""
+    def wake(self) -> None:
+        """The test gives turns all the time, as a host does."""
 
-        def find() -> list[Report] | None:
-            found = [
-                next(
-                    (one for one in self._reports if isinstance(one, kind) and one.run_id == run),
-                    None,
-                )
-                for run in runs
-            ]
-            there = [one for one in found if one is not None]
-            return there if len(there) == len(runs) else None
 
-        with self._told:
-            reports = self._told.wait_for(find, timeout=WITHIN_S)
-        assert reports, (kind, self._reports)
-        return reports
+def reported(agent: Agent, exchange: Silent, kind: type[R], runs: Sequence[RunId]) -> list[R]:
+    """The first report of a kind for each run, once there is one for all; the agent has its turns
+    meanwhile.
+    """
+
+    def look() -> list[R] | None:
+        agent.turn()
+        found = [one for one in exchange.reports if isinstance(one, kind)]
+        first = [next((one for one in found if one.run_id == run), None) for run in runs]
+        there = [one for one in first if one is not None]
+        return there if len(there) == len(runs) else None
+
+    return until(look, kind.__name__)
 
 
 def test_l03_heartbeats_leave_while_loops_blocked_event_loops_and_programs_use_the_processor(
@@ -99,7 +98,7 @@ def test_l03_heartbeats_leave_while_loops_blocked_event_loops_and_programs_use_t
     agent = Agent(exchange, executors, worker_id="worker", slots=len(runs), report_s=0.1)
     agent.start()
     try:
-        for number, claim in enumerate(exchange.each(ClaimRun, runs)):
+        for number, claim in enumerate(reported(agent, exchange, ClaimRun, runs)):
             given = grant(
                 targets[number],
                 token=number + 1,
@@ -108,13 +107,13 @@ def test_l03_heartbeats_leave_while_loops_blocked_event_loops_and_programs_use_t
                 kill_grace_us=1_000_000,
             )
             agent.deliver(replace(given, run_id=claim.run_id))
-        beats = exchange.each(Heartbeat, runs)
-        assert [type(beat) for beat in beats] == [Heartbeat] * len(runs)
+        beats = reported(agent, exchange, Heartbeat, runs)
+        assert [beat.token for beat in beats] == [1, 2, 3]
     finally:
         seen.set()
         flag.touch()
-    ends = exchange.each(CompleteRun, runs)
-    results = [end.result for end in ends if isinstance(end, CompleteRun)]
-    assert results == [RunResult.SUCCEEDED] * len(runs)
+    ends = reported(agent, exchange, CompleteRun, runs)
+    assert [end.result for end in ends] == [RunResult.SUCCEEDED] * len(runs)
+    agent.gone()
     agent.stop()
     handlers.close()
