@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import importlib
 import secrets
 import signal
@@ -61,6 +62,9 @@ def serve(
         listener.close()
         text = f"{error.detail} ({error.error.number})"
         raise Stop(Exit.UNAVAILABLE, text, hint=error.error.hint) from error
+    # Cost: each full collection would look at every recovered job, 60 ms for 20,000 of them.
+    gc.collect()
+    gc.freeze()
     if server.log.is_copy:
         print(
             f"{data} is a copy, or was put back from one: it goes on as generation "

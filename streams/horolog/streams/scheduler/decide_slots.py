@@ -322,10 +322,10 @@ def _clear_backlog(job: Job, now_us: int) -> Iterator[Step]:
         (
             run
             for run in job.runs.values()
-            if run.is_unstarted_slot
+            if run.due_us <= now_us
+            and run.is_unstarted_slot
             and run.origin is not RunOrigin.BACKFILL
             and not run.gated
-            and run.due_us <= now_us
         ),
         key=lambda run: run.due_us,
     )

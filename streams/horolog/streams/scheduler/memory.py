@@ -67,12 +67,14 @@ def remember_request(job: Job, run: Run, seq: int) -> None:
 
 def remember_ended(job: Job, token: int, at_us: int) -> None:
     """Keep that a completion counted, to answer its repeats."""
-    ended = job.ended = {
-        kept: since_us for kept, since_us in job.ended.items() if since_us + ENDED_KEPT_US > at_us
-    }
+    ended = job.ended
+    while ended:
+        # In order of time: a job of each second remembers hundreds and forgets one at a time.
+        oldest = next(iter(ended))
+        if len(ended) < ENDED_MAX and ended[oldest] + ENDED_KEPT_US > at_us:
+            break
+        del ended[oldest]
     ended[token] = at_us
-    if len(ended) > ENDED_MAX:
-        del ended[next(iter(ended))]
 
 
 def forget_keys(job: Job, now_us: int) -> None:

@@ -83,13 +83,18 @@ class Run(msgspec.Struct, kw_only=True):
             self.origin is not RunOrigin.MANUAL
             and self.version == 0
             and self.round == 0
-            and self.status in _BEFORE_START
+            and (self.status is RunStatus.PLANNED or self.status is RunStatus.QUEUED)
         )
 
     @property
     def is_waiting(self) -> bool:
         """Whether a worker may claim it once it is due."""
-        return not self.held and not self.gated and self.status in _BEFORE_START
+        # Cost: a set of an enum's members hashes each by a call; this is asked of every open run.
+        return (
+            not self.held
+            and not self.gated
+            and (self.status is RunStatus.PLANNED or self.status is RunStatus.QUEUED)
+        )
 
     @property
     def occupies(self) -> bool:
@@ -99,9 +104,6 @@ class Run(msgspec.Struct, kw_only=True):
         return self.status is RunStatus.RUNNING or (
             self.status is RunStatus.QUEUED and not self.gated
         )
-
-
-_BEFORE_START = frozenset({RunStatus.PLANNED, RunStatus.QUEUED})
 
 
 class Job(msgspec.Struct, kw_only=True):

@@ -20,17 +20,24 @@ def wake_us(state: PartitionState, job: Job, after_us: int) -> int | None:
         return job.paused_until_us
     if job.status is not JobStatus.ACTIVE:
         return None
-    return min((instant for instant in _instants(state, job) if instant > after_us), default=None)
+    return _first(state, job, after_us)
 
 
-def _instants(state: PartitionState, job: Job) -> Iterator[int]:
+def _first(state: PartitionState, job: Job, after_us: int) -> int | None:
+    """Cost: one look at each open run, and no more at those that are due after what is found."""
+    first_us: int | None = None
     slot_us = state.next_slot_of(job)
-    if slot_us is not None:
-        yield slot_us - LOOKAHEAD_US
+    if slot_us is not None and slot_us > after_us:
         # Again when it comes, should there be no room for it before.
-        yield slot_us
+        early_us = slot_us - LOOKAHEAD_US
+        first_us = early_us if early_us > after_us else slot_us
     for run in job.runs.values():
-        yield from _of_run(job, run)
+        # Nothing is to be decided of a run before it is due.
+        if first_us is None or run.due_us < first_us:
+            for instant_us in _of_run(job, run):
+                if instant_us > after_us and (first_us is None or instant_us < first_us):
+                    first_us = instant_us
+    return first_us
 
 
 def _of_run(job: Job, run: Run) -> Iterator[int]:

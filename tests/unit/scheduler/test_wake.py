@@ -1,0 +1,45 @@
+"""When a job next has something to decide, and what it remembers of completions."""
+
+from msgspec.structs import replace
+
+from horolog.schemas.records import Schedule
+from horolog.streams.limits import ENDED_KEPT_US, ENDED_MAX, LOOKAHEAD_US, SECOND_US
+from horolog.streams.scheduler import wake_us
+from horolog.streams.scheduler.memory import remember_ended
+from tests.builders.core import Core, definition
+
+
+def test_wake_of_an_every_second_job_is_a_lookahead_before_its_next_slot() -> None:
+    core = Core()
+    core.create(replace(definition(), schedule=Schedule(every_us=SECOND_US)))
+    job = core.job()
+    assert len(job.runs) == LOOKAHEAD_US // SECOND_US
+    slot_us = core.state.next_slot_of(job)
+    assert slot_us is not None
+    assert wake_us(core.state, job, core.now_us) == slot_us - LOOKAHEAD_US
+    # Should there be no room for it before, again when it comes; but the runs before it are due
+    # earlier, and the first of them is missed a minute after that.
+    assert wake_us(core.state, job, slot_us - LOOKAHEAD_US) == slot_us
+
+
+def test_wake_comes_right_after_the_starting_deadline_of_the_first_run() -> None:
+    core = Core()
+    deadline_us = 5 * SECOND_US
+    schedule = Schedule(every_us=SECOND_US)
+    core.create(replace(definition(), schedule=schedule, starting_deadline_us=deadline_us))
+    job = core.job()
+    first = min(job.runs.values(), key=lambda run: run.due_us)
+    expected_us = first.due_us + deadline_us + 1
+    assert wake_us(core.state, job, expected_us - 1) == expected_us
+
+
+def test_completions_are_remembered_for_ten_minutes_and_a_thousand_at_most() -> None:
+    core = Core()
+    core.create(definition())
+    job = core.job()
+    for token in range(ENDED_MAX + 1):
+        remember_ended(job, token, SECOND_US + token)
+    assert list(job.ended) == list(range(1, ENDED_MAX + 1))
+    last_us = SECOND_US + ENDED_MAX
+    remember_ended(job, ENDED_MAX + 1, last_us + ENDED_KEPT_US - 1)
+    assert list(job.ended) == [ENDED_MAX, ENDED_MAX + 1]
