@@ -15,6 +15,12 @@ from horolog.schemas.errors import HorologError
 from horolog.streams.host.replay import digest_of, state_at
 from horolog.streams.host.snapshots import Recovery
 from horolog.streams.log.sqlite import SqliteLog
+from tests.torture.checker import Checked
+from tests.torture.figures import Figures
+from tests.torture.processes import Place, placed
+from tests.torture.rounds import definition
+from tests.torture.witness import marks
+from tests.waiting import until
 
 PAGE: Final = 4096
 LEDGER: Final = "ledger.db"
@@ -59,6 +65,35 @@ def mutated(source: Path, folder: Path, count: int, seed: int) -> Mutated:
     log.close()
     found.kinds = dict(sorted(kinds.items()))
     return found
+
+
+def files(folder: Path, faults: int, seed: int) -> Figures:
+    """Two thirds as many mutations as faults: 200 of 300."""
+    count = max(faults * 2 // 3, 1)
+    with placed(folder / f"files-{seed}") as place:
+        worked(place, 10)
+        fold_wal(place.data)
+        worked(place, 10)
+    found = mutated(place.data, folder / f"mutated-{seed}", count, seed)
+    checked = Checked(wrong=found.silent)
+    return Figures(
+        fault="F20 F22: files of the data folder changed",
+        how=", ".join(found.kinds),
+        count=count,
+        seed=seed,
+        checked=checked,
+        more={"refused": found.refused, "prefix": found.recovered, "silent": len(found.silent)},
+    )
+
+
+def worked(place: Place, runs: int) -> None:
+    """A server that has done so many runs more, and was killed."""
+    place.start()
+    done = len(list(marks(place.witness)))
+    place.api.call("PUT", "/v1/jobs/default.fast", definition({"handler": "inline"}, "1s"))
+    until(lambda: len(list(marks(place.witness))) >= done + 2 * runs or None, "it works")
+    assert place.server is not None
+    place.server.end()
 
 
 def _compare(log: SqliteLog, other: SqliteLog, what: str, found: Mutated) -> None:

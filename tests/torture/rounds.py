@@ -108,7 +108,9 @@ def kill_round(folder: Path, seed: int, kills: int) -> Round:
     return Round(seed=seed, kills=found, worker_kills=worker_kills, checked=checked)
 
 
-def drained(place: Place, acks: Acks, *, marks_are_timed: bool = True) -> Checked:
+def drained(
+    place: Place, acks: Acks, *, marks_are_timed: bool = True, frozen: bool = False
+) -> Checked:
     """Let the server work off what is due, end it and the workers in peace, and check."""
     until(lambda: is_worked_off(place.data) or None, "the backlog is worked off", DRAINED_S)
     for worker in place.workers:
@@ -116,7 +118,7 @@ def drained(place: Place, acks: Acks, *, marks_are_timed: bool = True) -> Checke
             assert worker.end(signal.SIGTERM) == 0, worker.log.read_text()
     assert place.server is not None
     assert place.server.end(signal.SIGTERM) == 0, place.log.read_text()
-    return check(place.data, place.witness, acks, marks_are_timed=marks_are_timed)
+    return check(place.data, place.witness, acks, marks_are_timed=marks_are_timed, frozen=frozen)
 
 
 def _kill(place: Place, chance: random.Random, number: int) -> Kill:

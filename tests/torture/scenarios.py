@@ -7,6 +7,9 @@ from typing import Final
 from tests.torture.clocks import clocks
 from tests.torture.disks import disks
 from tests.torture.figures import Figures
+from tests.torture.mutations import files
+from tests.torture.pauses import pauses, worker_kills
+from tests.torture.repeats import repeats
 from tests.torture.rounds import killed
 
 Scenario = Callable[[Path, int, int], Figures]
@@ -16,4 +19,8 @@ SCENARIOS: Final[Mapping[str, Scenario]] = {
     "kills": killed,
     "disks": disks,
     "clocks": clocks,
+    "pauses": pauses,
+    "workers": worker_kills,
+    "repeats": repeats,
+    "files": files,
 }

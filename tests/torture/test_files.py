@@ -7,24 +7,12 @@ from pathlib import Path
 import pytest
 
 from tests.torture.checker import proven
-from tests.torture.mutations import fold_wal, mutate, mutated
+from tests.torture.mutations import fold_wal, mutate, mutated, worked
 from tests.torture.processes import Place, placed
-from tests.torture.rounds import definition
 from tests.torture.witness import marks
-from tests.waiting import until
 
 MUTATIONS = 200
 STARTS = 4
-
-
-def worked(place: Place, runs: int) -> None:
-    """A server that has done so many runs more, and was killed."""
-    place.start()
-    done = len(list(marks(place.witness)))
-    place.api.call("PUT", "/v1/jobs/default.fast", definition({"handler": "inline"}, "1s"))
-    until(lambda: len(list(marks(place.witness))) >= done + 2 * runs or None, "it works")
-    assert place.server is not None
-    place.server.end()
 
 
 def tokens(place: Place) -> list[int]:

@@ -255,3 +255,14 @@ def test_agent_of_a_cancelled_run_wakes_for_its_fence() -> None:
         desk.at_us = next_us
         list(desk.leases.tick(desk.at_us))
     assert wakes[-1] <= 1_000 * S + given.term_us - given.kill_grace_us - 3 * S
+
+
+def test_lease_with_a_long_kill_grace_is_renewed_before_the_run_is_fenced() -> None:
+    desk = Desk()
+    desk.claim()
+    given = grant(Target(handler="x"), claim_id="c1", term_us=10_000_000, kill_grace_us=4_900_000)
+    assert isinstance(desk.deliver(given)[0], Start)
+    next_us = desk.leases.next_us()
+    assert next_us is not None
+    orders = desk.pass_time(next_us - desk.at_us)
+    assert [type(order) for order in orders] == [Send]

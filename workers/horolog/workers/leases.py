@@ -43,6 +43,7 @@ REPORT_FOR_US: Final = 600 * SECOND_US
 """A completion is repeated so long; by then the scheduler no longer knows it."""
 CLAIM_FOR_US: Final = 30 * SECOND_US
 """An unanswered claim is given up; its run is offered again."""
+FASTEST_BEAT_US: Final = SECOND_US // 2
 NOT_YET_MOST_US: Final = 5 * SECOND_US
 
 Report = ClaimRun | Heartbeat | CompleteRun | ReleaseRun
@@ -261,7 +262,7 @@ class Leases:
         if claim is None:
             # A copy of a grant that was taken, or of a claim that was given up.
             return
-        run = _Run(grant, claim.first_us, None, claim.first_us + _beat_every_us(grant))
+        run = _Run(grant, claim.first_us, None, claim.first_us + beat_every_us(grant))
         self._runs[grant.claim_id] = run
         self._look_at(min(run.beat_next_us, run.fence_us))
         if self._draining or boot_us - claim.first_us > grant.term_us // 3:
@@ -305,7 +306,7 @@ class Leases:
             return
         if run.beat_first_us is not None:
             run.held_from_us = run.beat_first_us
-            run.beat_next_us = run.beat_first_us + _beat_every_us(run.grant)
+            run.beat_next_us = run.beat_first_us + beat_every_us(run.grant)
             run.beat_first_us = None
             self._look_at(min(run.beat_next_us, run.fence_us))
         if message.verdict is Verdict.CANCEL and run.stopping is None:
@@ -354,8 +355,10 @@ class Leases:
             yield Send(run.grant.partition, run.completion)
 
 
-def _beat_every_us(grant: Grant) -> int:
-    return min(HEARTBEAT_US, grant.term_us // 3)
+def beat_every_us(grant: Grant) -> int:
+    """Time between heartbeats: one at least, with time for its answer, before the run is fenced."""
+    fenced_after_us = grant.term_us - grant.kill_grace_us - FENCE_MARGIN_US
+    return min(HEARTBEAT_US, grant.term_us // 3, max(fenced_after_us * 2 // 3, FASTEST_BEAT_US))
 
 
 def _completion(grant: Grant, inbox: str, outcome: Outcome) -> CompleteRun:

@@ -31,7 +31,7 @@ from horolog.schemas.records import Grant, JobId, LogChunk, RunId, RunResult, Ta
 from horolog.workers.capture import Capture
 from horolog.workers.clock import boot_us
 from horolog.workers.executors.handler import Handler, HandlerExecutor
-from horolog.workers.leases import Outcome, Why
+from horolog.workers.leases import FENCE_MARGIN_US, Outcome, Why, beat_every_us
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -39,7 +39,9 @@ LEASE_WAIT_S: Final = 5
 CALL_S: Final = 30.0
 REPEAT_S: Final = 1.0
 REPEATS_MOST: Final = 600
-FENCE_MARGIN_S: Final = 3.0
+FENCE_MARGIN_S: Final = FENCE_MARGIN_US / 1_000_000
+BEAT_WAIT_MIN_S: Final = 0.5
+TOO_MANY: Final = 429
 _US: Final = 1_000_000
 
 
@@ -166,15 +168,15 @@ class Worker:
             except httpx2.TransportError:
                 self._stopping.wait(REPEAT_S)
                 continue
-            if response.status_code >= 500:
+            if response.status_code >= 500 or response.status_code == TOO_MANY:
                 self._stopping.wait(REPEAT_S)
                 continue
             if response.status_code >= 400:
                 raise ServerRefused(response.json().get("detail", response.text))
             leases: list[dict[str, Any]] = response.json()
-            # The lease counts from when it was asked for; of a long poll only the server knows when
-            # its claim left, which is why it tells the end of the lease by its own clock.
-            return (leases[0], max(sent_s, boot_s() - 1.0)) if leases else None
+            # Of a long poll only the server knows when its claim left, and nobody knows how long
+            # the answer was on its way: the lease counts from when it was asked for.
+            return (leases[0], sent_s) if leases else None
         return None
 
 
@@ -206,20 +208,33 @@ class _Attempt(threading.Thread):
     def run(self) -> None:
         """Until its end is reported, or nobody waits for it any more."""
         try:
-            outcome = self._execute()
+            outcome = self._execute() if self._is_held() else None
             self._capture.close()
-            if not self._is_lost:
+            if outcome is not None and not self._is_lost:
                 self._complete(outcome)
         finally:
             self._free.release()
+
+    def _is_held(self) -> bool:
+        """Whether the lease is still ours. One that was asked for long ago may have ended while
+        its answer was on the way, or while this process stood still: then a heartbeat tells.
+        """
+        give_up_s = boot_s() + self._grant.term_us / _US
+        while (now_s := boot_s()) - self._held_s > beat_every_us(self._grant) / _US:
+            if self._beat(now_s, REPEAT_S):
+                return not self._is_lost
+            if now_s >= give_up_s:
+                return False
+            threading.Event().wait(REPEAT_S)
+        return True
 
     def _execute(self) -> Outcome:
         grant = self._grant
         stop = self._executor.begin(grant, self._events.put, self._events.put)
         term_s, grace_s = grant.term_us / _US, grant.kill_grace_us / _US
         ends_s = boot_s() + grant.timeout_us / _US
-        every_s = min(10.0, term_s / 3)
-        beat_s = boot_s() + every_s
+        every_s = beat_every_us(grant) / _US
+        beat_s = self._held_s + every_s
         stopped = False
         while True:
             now_s = boot_s()
@@ -231,7 +246,8 @@ class _Attempt(threading.Thread):
                 stopped = True
                 stop(Why.TIMED_OUT)
             if now_s >= beat_s:
-                beat_s = now_s + (every_s if self._beat(now_s) else REPEAT_S)
+                answered = self._beat(now_s, fence_s - now_s)
+                beat_s = (now_s if answered else boot_s()) + (every_s if answered else REPEAT_S)
                 if self._raw.get("cancelled") and not stopped:
                     stopped = True
                     stop(Why.CANCELLED)
@@ -245,10 +261,11 @@ class _Attempt(threading.Thread):
                 return event
             self._capture.write(event)
 
-    def _beat(self, now_s: float) -> bool:
-        """Renew the lease; whether it was answered."""
-        answer = self._report("heartbeat", {})
-        if answer is None:
+    def _beat(self, now_s: float, wait_s: float) -> bool:
+        """Renew the lease; whether it was answered in time."""
+        timeout_s = min(max(wait_s, BEAT_WAIT_MIN_S), CALL_S)
+        answer = self._report("heartbeat", {}, timeout_s)
+        if answer is None or answer.status_code >= 500:
             return False
         if answer.status_code == 409:
             self._is_lost = True
@@ -275,11 +292,15 @@ class _Attempt(threading.Thread):
                 return
             threading.Event().wait(REPEAT_S)
 
-    def _report(self, verb: str, body: dict[str, Any]) -> httpx2.Response | None:
+    def _report(
+        self, verb: str, body: dict[str, Any], timeout_s: float = CALL_S
+    ) -> httpx2.Response | None:
         grant = self._grant
         proof = {"fencingToken": grant.token, "claimId": grant.claim_id}
         try:
-            return self._http.post(f"/v1/runs/{grant.run_id}:{verb}", json={**proof, **body})
+            return self._http.post(
+                f"/v1/runs/{grant.run_id}:{verb}", json={**proof, **body}, timeout=timeout_s
+            )
         except httpx2.TransportError:
             return None
 
