@@ -51,7 +51,7 @@ def pause_round(folder: Path, seed: int, pauses: int) -> Paused:
         client.start()
         for number in range(pauses):
             found.pauses += 1
-            if number % 3 == 2:
+            if number % 3 == 1:
                 _pause_server(place, chance)
             else:
                 _pause_worker(place, found)

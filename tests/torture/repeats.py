@@ -4,6 +4,7 @@ import random
 import signal
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -81,11 +82,7 @@ def repeat_round(folder: Path, triggers: int, restarts: int) -> tuple[Checked, d
             sender.start()
         for number in range(restarts):
             wanted = triggers * (number + 1) // (restarts + 1)
-            until(
-                lambda wanted=wanted: sum(each.sent for each in senders) >= wanted or None,
-                f"{wanted} triggers are answered",
-                within_s=600,
-            )
+            until(partial(_have_sent, senders, wanted), f"{wanted} triggers are answered", 900)
             assert place.server is not None
             place.server.end(signal.SIGKILL if number % 2 == 0 else signal.SIGTERM)
             place.start()
@@ -106,6 +103,10 @@ def repeat_round(folder: Path, triggers: int, restarts: int) -> tuple[Checked, d
         "per_s": round(sent / took_s),
     }
     return checked, more
+
+
+def _have_sent(senders: list[Sender], wanted: int) -> bool | None:
+    return sum(sender.sent for sender in senders) >= wanted or None
 
 
 def _register(place: Place) -> None:

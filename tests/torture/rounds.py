@@ -109,7 +109,12 @@ def kill_round(folder: Path, seed: int, kills: int) -> Round:
 
 
 def drained(
-    place: Place, acks: Acks, *, marks_are_timed: bool = True, frozen: bool = False
+    place: Place,
+    acks: Acks,
+    *,
+    marks_are_timed: bool = True,
+    frozen: bool = False,
+    witnessed: bool = True,
 ) -> Checked:
     """Let the server work off what is due, end it and the workers in peace, and check."""
     until(lambda: is_worked_off(place.data) or None, "the backlog is worked off", DRAINED_S)
@@ -118,7 +123,14 @@ def drained(
             assert worker.end(signal.SIGTERM) == 0, worker.log.read_text()
     assert place.server is not None
     assert place.server.end(signal.SIGTERM) == 0, place.log.read_text()
-    return check(place.data, place.witness, acks, marks_are_timed=marks_are_timed, frozen=frozen)
+    return check(
+        place.data,
+        place.witness,
+        acks,
+        marks_are_timed=marks_are_timed,
+        frozen=frozen,
+        witnessed=witnessed,
+    )
 
 
 def _kill(place: Place, chance: random.Random, number: int) -> Kill:

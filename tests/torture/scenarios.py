@@ -9,6 +9,7 @@ from tests.torture.disks import disks
 from tests.torture.figures import Figures
 from tests.torture.mutations import files
 from tests.torture.pauses import pauses, worker_kills
+from tests.torture.poison import dead_letters, poison
 from tests.torture.repeats import repeats
 from tests.torture.rounds import killed
 
@@ -23,4 +24,6 @@ SCENARIOS: Final[Mapping[str, Scenario]] = {
     "workers": worker_kills,
     "repeats": repeats,
     "files": files,
+    "poison": poison,
+    "dead": dead_letters,
 }

@@ -24,9 +24,9 @@ from tests.waiting import until
 def test_disk_that_fills_up_under_a_server_loses_nothing_and_needs_no_restart(
     tmp_path: Path,
 ) -> None:
-    checked, _ = disk_round(tmp_path, cycles=2)
+    checked, _ = disk_round(tmp_path, cycles=1)
     assert not checked.wrong
-    assert checked.acked >= 2
+    assert checked.acked >= 1
 
 
 def began(place: Place, job: str) -> bool:

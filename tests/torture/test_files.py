@@ -11,8 +11,8 @@ from tests.torture.mutations import fold_wal, mutate, mutated, worked
 from tests.torture.processes import Place, placed
 from tests.torture.witness import marks
 
-MUTATIONS = 200
-STARTS = 4
+MUTATIONS = 80
+STARTS = 2
 
 
 def tokens(place: Place) -> list[int]:
@@ -72,9 +72,9 @@ def test_older_log_written_over_the_newer_one_is_refused_and_says_why(tmp_path: 
 @pytest.mark.timeout(300)
 def test_folders_changed_at_random_are_refused_or_go_on_from_a_prefix(tmp_path: Path) -> None:
     with placed(tmp_path / "a") as place:
-        worked(place, 5)
+        worked(place, 3)
         fold_wal(place.data)
-        worked(place, 5)
+        worked(place, 3)
     found = mutated(place.data, tmp_path / "b", MUTATIONS, seed=20)
     assert not found.silent, found.silent
     assert found.refused

@@ -15,11 +15,11 @@ from tests.waiting import until
 
 @pytest.mark.timeout(300)
 def test_kills_at_random_and_at_failpoints_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
-    done = kill_round(tmp_path, seed=4, kills=14)
+    done = kill_round(tmp_path, seed=4, kills=8)
     assert not done.checked.wrong
-    assert done.checked.acked > 50
-    assert done.checked.slots > 500
-    assert len({kill.how for kill in done.kills}) > 4
+    assert done.checked.acked > 20
+    assert done.checked.slots > 200
+    assert len({kill.how for kill in done.kills}) > 3
 
 
 @pytest.mark.timeout(120)

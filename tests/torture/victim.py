@@ -4,7 +4,9 @@
 the environment asks for it.
 """
 
+import faulthandler
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -21,6 +23,8 @@ RETENTION_US = 90 * 86_400 * 1_000_000
 def main() -> None:
     """Serve until TERM, a failpoint, or a kill."""
     data, port, witness = Path(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
+    # For whoever wonders where it hangs.
+    faulthandler.register(signal.SIGUSR1)
     failpoints.install(os.environ.get(failpoints.VARIABLE, ""))
     try:
         serve(

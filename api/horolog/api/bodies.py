@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from horolog.api import json_values, merge_patch
 from horolog.api.json_values import Json
@@ -19,15 +19,19 @@ async def read_bytes(request: Request, limit: int = BODY_BYTES_MAX) -> bytes:
     """The body, counted as it comes; too much is refused before it is read."""
     parts: list[bytes] = []
     size = 0
-    async for part in request.stream():
-        size += len(part)
-        if size > limit:
-            raise Denied(
-                TOO_LARGE,
-                f"the body is larger than {limit} bytes",
-                headers={"Connection": "close"},
-            )
-        parts.append(part)
+    try:
+        async for part in request.stream():
+            size += len(part)
+            if size > limit:
+                raise Denied(
+                    TOO_LARGE,
+                    f"the body is larger than {limit} bytes",
+                    headers={"Connection": "close"},
+                )
+            parts.append(part)
+    except ClientDisconnect as gone:
+        # Nobody reads the answer; it is no mistake of the server.
+        raise Denied(MALFORMED, "the connection ended before the body did") from gone
     return b"".join(parts)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Final
 
+import structlog
 import uvicorn
 from typing_extensions import override
 
@@ -48,6 +49,17 @@ def serve(
     quiet: bool = False,
 ) -> None:
     """Serve until TERM or INT, then drain. Raises Stop with what to do."""
+    # A traceback drawn with its locals costs a second each, which whoever can cause one could use.
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso"),
+            structlog.dev.ConsoleRenderer(
+                colors=False, exception_formatter=structlog.dev.plain_traceback
+            ),
+        ],
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
     listener = _listen(host, port)
     try:
         server = Embedded(
