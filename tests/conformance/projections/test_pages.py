@@ -1,5 +1,7 @@
 """How every store pages: one suite, run by each. Names of cases are those of shared/cases."""
 
+import itertools
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -187,6 +189,39 @@ def test_a05_a_time_filter_takes_its_begin_and_leaves_its_end(opener: Opener) ->
         assert count("2024-01-16T00:00:00Z", "2024-01-15T00:00:00Z") == 0
         days = [f"2024-01-{day:02}T00:00:00Z" for day in range(13, 19)]
         assert sum(map(count, days, days[1:])) == len(instants)
+
+
+@openers
+@given(
+    at=st.lists(st.integers(0, 12), min_size=1, max_size=12),
+    cuts=st.sets(st.integers(-1, 14), max_size=5),
+    limit=st.integers(1, 4),
+    newest_first=st.booleans(),
+)
+@settings(max_examples=40)
+def test_a05_neighbouring_windows_of_any_cuts_show_each_run_once_and_in_order(
+    opener: Opener, at: list[int], cuts: set[int], limit: int, newest_first: bool
+) -> None:
+    runs = sorted((T0 + second * SECOND_US, f"r{number}") for number, second in enumerate(at))
+    edges = [None, *(T0 + cut * SECOND_US for cut in sorted(cuts)), None]
+    windows = list(itertools.pairwise(edges))
+    with opener() as store:
+        put(store, *[row(at_us, run_id, "dead", 1) for at_us, run_id in runs])
+        seen = [
+            run_id
+            for from_us, to_us in (windows[::-1] if newest_first else windows)
+            for page in pages(
+                store,
+                limit,
+                job_id=JOB,
+                from_us=from_us,
+                to_us=to_us,
+                newest_first=newest_first,
+            )
+            for run_id in page
+        ]
+    in_order = [run_id for _, run_id in runs]
+    assert seen == (in_order[::-1] if newest_first else in_order)
 
 
 @openers

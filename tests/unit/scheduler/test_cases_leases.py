@@ -1,6 +1,8 @@
 """The `lease-worker` cases of shared/cases, as far as the scheduler decides them."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from horolog.schemas.records import (
     AttemptEnded,
@@ -147,6 +149,19 @@ def test_l05_frozen_worker_does_not_renew_its_successors_lease() -> None:
 )
 def test_l07_backoff_is_capped_at_any_retry_number(retry: int, delay_s: int) -> None:
     assert backoff_us(SECOND_US, 3600 * SECOND_US, retry) == delay_s * SECOND_US
+
+
+@given(
+    first_us=st.integers(0, 3600 * SECOND_US),
+    longest_us=st.integers(0, 7 * 24 * 3600 * SECOND_US),
+    retry=st.integers(1, 1 << 63),
+)
+def test_l07_backoff_of_any_policy_doubles_up_to_its_longest(
+    first_us: int, longest_us: int, retry: int
+) -> None:
+    # Nothing below a week needs more than 100 doublings to reach it.
+    exact = min(first_us * 2 ** min(retry - 1, 100), longest_us)
+    assert backoff_us(first_us, longest_us, retry) == exact
 
 
 def test_l09_redriven_run_starts_a_new_round_with_nothing_used_up() -> None:
