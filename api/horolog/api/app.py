@@ -11,7 +11,7 @@ from horolog.api.backend import Backend
 from horolog.api.context import Context, Gateways
 from horolog.api.cursors import Cursors
 from horolog.api.edge import SameSite
-from horolog.api.routes import jobs, leases, runs, system, tenants
+from horolog.api.routes import events, jobs, leases, runs, system, tenants
 
 
 def create_app(
@@ -44,6 +44,13 @@ def routed() -> FastAPI:
         description="Jobs that run when they are due, each slot accounted for.",
     )
     problems.install(app)
-    for router in (leases.router, jobs.router, runs.router, tenants.router, system.router):
+    for router in (
+        leases.router,
+        events.router,
+        jobs.router,
+        runs.router,
+        tenants.router,
+        system.router,
+    ):
         app.include_router(router, dependencies=[Depends(openapi.check_parameters)])
     return app

@@ -1,6 +1,6 @@
 """What the API needs of the process it runs in."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
 import msgspec
@@ -8,7 +8,7 @@ import msgspec
 from horolog.api.gateway import Exchange, WorkerMessage
 from horolog.projections.logs import LogStore
 from horolog.projections.queries import Queries
-from horolog.schemas.records import Command, Reply, RunId
+from horolog.schemas.records import Command, Event, Reply, RunId
 from horolog.streams.host.tenants import TenantLimits
 
 
@@ -41,6 +41,14 @@ class Backend(Protocol):
     @property
     def partitions(self) -> int:
         """Number of ledger partitions."""
+        ...
+
+    def positions(self) -> Mapping[int, int]:
+        """Up to which `seq` the history has each ledger partition."""
+        ...
+
+    def events(self, partition: int, after_seq: int) -> Iterator[Event]:
+        """Events of a ledger partition after one, in order; any thread may ask."""
         ...
 
     async def submit(self, command: Command) -> Reply:

@@ -43,6 +43,8 @@ class Context:
         self.auth = auth
         self.cursors = cursors
         self.zones = ZoneTable()
+        self.followers = 0
+        """Streams of events that are open."""
 
 
 class Gateways:

@@ -30,6 +30,12 @@ PREFER_WAIT_MAX_S: Final = 30.0
 FOLLOW_IDLE_S: Final = 10.0
 """A follower that has heard nothing this long looks again, and SSE sends a comment."""
 
+EVENTS_LOOKED_AT_MAX: Final = 200_000
+"""Of a ledger partition, for one page of events: about a second."""
+EVENTS_AT_ONCE: Final = 500
+"""Of a ledger partition, sent to a follower before it looks at the next one."""
+FOLLOWERS_MAX: Final = 200
+
 LOG_READ_BYTES: Final = 64 * 1024
 
 LEASES_PER_CALL_MAX: Final = 100

@@ -76,6 +76,7 @@ def _numbers(least: int, most: int, default: int) -> Object:
 
 
 _QUERY: Final[Mapping[str, tuple[Object, str]]] = {
+    "after": (_NUMBER, "`nextAfter` of the page before: a `seq` of the ledger partition."),
     "at": (_INSTANT, "The slot, or an instant near it; absent: the latest."),
     "attempt": (_NUMBER, "Number of the attempt."),
     "cancelRunning": (_FLAG, "Whether open runs are cancelled too."),
@@ -101,6 +102,7 @@ _HEADERS: Final[Mapping[str, tuple[Object, str]]] = {
     "Horolog-Position": (_TEXT, "Of a write: the answer knows of it."),
     "Idempotency-Key": (_TEXT, "The same key again gets the same answer."),
     "If-Match": (_TEXT, "Its tag; 412 if it has another by now."),
+    "Last-Event-ID": (_TEXT, "ID of the last event received: the stream goes on after it."),
     "Prefer": (_TEXT, f"`wait=20`: seconds to wait for a run, at most {PREFER_WAIT_MAX_S:.0f}."),
 }
 

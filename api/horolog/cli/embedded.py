@@ -9,7 +9,7 @@ import os
 import socket
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +22,7 @@ from horolog.projections.queries import Queries
 from horolog.projections.stores.logs_sqlite import SqliteLogs
 from horolog.projections.stores.sqlite import SqliteHistory
 from horolog.schemas.errors import UNAVAILABLE, Unavailable
-from horolog.schemas.records import Command, Hint, Reply, RunId
+from horolog.schemas.records import Command, Event, Hint, Reply, RunId
 from horolog.streams.host.clock import SteadyClock, SystemClock
 from horolog.streams.host.embedded import EmbeddedHost
 from horolog.streams.host.tenants import TenantLimits
@@ -249,6 +249,15 @@ class Embedded:
     def exchange(self, pool: str, handlers: frozenset[str] | None) -> "_GatewayExchange":
         """See `Backend`."""
         return _GatewayExchange(self, pool, handlers)
+
+    def positions(self) -> Mapping[int, int]:
+        """See `Backend`."""
+        return self.projector.positions()
+
+    def events(self, partition: int, after_seq: int) -> Iterator[Event]:
+        """See `Backend`."""
+        for batch in self.log.read(partition, after_seq):
+            yield from batch.events
 
     def metrics_text(self) -> bytes:
         """See `Backend`."""
