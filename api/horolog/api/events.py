@@ -6,9 +6,9 @@ without their `_us`, bytes in base64, enums by their symbols. Durations stay in 
 
 import base64
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 import msgspec
 
@@ -69,19 +69,12 @@ def _plain(value: object) -> Json:
     if isinstance(value, msgspec.Struct):
         return {_camel(name): _plain(getattr(value, name)) for name in value.__struct_fields__}
     if isinstance(value, tuple):
-        return [_plain(each) for each in _each(value)]
+        return [_plain(each) for each in cast("tuple[object, ...]", value)]
     if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in _pairs(value)}
+        pairs = cast("Mapping[str, object]", value)
+        return {name: _plain(each) for name, each in pairs.items()}
     assert value is None or isinstance(value, str | int | float | bool), type(value).__name__
     return value
-
-
-def _each(values: Iterable[object]) -> Iterator[object]:
-    return iter(values)
-
-
-def _pairs(values: Mapping[object, object]) -> Iterator[tuple[object, object]]:
-    return iter(values.items())
 
 
 def _camel(name: str) -> str:
