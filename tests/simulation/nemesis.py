@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from horolog.schemas.ids import job_id_of
 from horolog.schemas.records import TriggerJob
 from horolog.streams.host.ports import Undecodable
@@ -54,6 +56,7 @@ class Nemesis:
             "drift clock": self._drift,
             "hang targets": self._hang,
             "flood": self._flood,
+            "outage": self._outage,
         }
 
     def strike(self, fault: Fault) -> None:
@@ -100,6 +103,11 @@ class Nemesis:
         if node.is_up:
             node.kill()
             self._end(fault.lasts_us, lambda: None if node.is_up else node.boot())
+
+    def _outage(self, fault: Fault) -> None:
+        """Every scheduler is down at once: slots are missed."""
+        for number in range(len(self._simulation.schedulers)):
+            self._kill(self._simulation.schedulers, msgspec.structs.replace(fault, node=number))
 
     def _pause(self, nodes: Sequence[FleetNode], fault: Fault) -> None:
         node = nodes[fault.node % len(nodes)]

@@ -160,7 +160,8 @@ class LedgerPort(_Sender):
         ledger = broker.ledgers[self.partition]
         producer = self.producer
         endings = broker.endings
-        late_us = self.chance.randrange(10_000, 8 * SECOND_US)
+        # Mostly soon: what matters is what comes within the next transaction.
+        late_us = 1_000 + int(self.chance.random() ** 4 * 8 * SECOND_US)
 
         def end() -> None:
             if producer == ledger.producer:

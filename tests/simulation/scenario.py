@@ -233,6 +233,7 @@ KINDS: Final = (
     _Kind("drift clock", 2, (60, 2_000), (-400, 400)),
     _Kind("hang targets", 3, (10, 200), (0.2, 1.0)),
     _Kind("flood", 3, (1, 10), (20, 150)),
+    _Kind("outage", 3, (30, 400)),
 )
 
 

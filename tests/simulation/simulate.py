@@ -91,11 +91,10 @@ def simulate(scenario: Scenario) -> Ended:
     violations: list[str] = []
     try:
         simulation.live()
+        violations = check(simulation)
     except Exception as error:  # noqa: BLE001 - whatever a product's part raises is a finding
         frames = "".join(traceback.format_tb(error.__traceback__)[-4:])
         violations.append(f"{type(error).__name__}: {error}\n{frames}")
-    if not violations:
-        violations = check(simulation)
     return Ended(
         digest=simulation.world.digest,
         steps=simulation.world.events,

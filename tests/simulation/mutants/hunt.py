@@ -22,7 +22,10 @@ from tests.simulation.scenario import draw
 from tests.simulation.simulate import simulate
 
 CAUGHT: Final = Path(__file__).parent / "caught.json"
-SEEDS_MOST: Final = 100
+PAGE: Final = Path(__file__).parents[3] / "docs" / "simulation.md"
+BEGIN: Final = "<!-- begin: written by tests.simulation.mutants.hunt -->"
+END: Final = "<!-- end: written -->"
+SEEDS_MOST: Final = 40
 
 
 class Catch(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +43,21 @@ def catches() -> list[Catch]:
     if not CAUGHT.exists():
         return []
     return msgspec.json.decode(CAUGHT.read_bytes(), type=list[Catch])
+
+
+def table(known: list[Catch]) -> str:
+    """The catches for people."""
+    lines = ["| deliberate bug | caught by | seed | seeds looked at |", "| --- | --- | --- | --- |"]
+    lines += [f"| {one.name} | {one.rule} | {one.seed} | {one.tried} |" for one in known]
+    return "\n".join(lines)
+
+
+def write(known: list[Catch]) -> None:
+    """Keep what is known, for the test and for people."""
+    CAUGHT.write_text(json.dumps(msgspec.to_builtins(known), indent=1) + "\n")
+    text = PAGE.read_text()
+    head, tail = text[: text.index(BEGIN)], text[text.index(END) :]
+    PAGE.write_text(f"{head}{BEGIN}\n{table(known)}\n{tail}")
 
 
 def rules_of(violations: list[str]) -> list[str]:
@@ -78,9 +96,8 @@ def main() -> int:
                 escaped.append(bug.name)
             else:
                 known[bug.name] = catch
+                write([known[bug.name] for bug in BUGS if bug.name in known])
             print(f"{bug.name}: {catch and (catch.seed, catch.rule)}", flush=True)
-    order = [known[bug.name] for bug in BUGS if bug.name in known]
-    CAUGHT.write_text(json.dumps(msgspec.to_builtins(order), indent=1) + "\n")
     return 1 if escaped else 0
 
 

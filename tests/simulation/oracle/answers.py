@@ -1,7 +1,7 @@
 """Rules of answers: what clients were told against what the ledger holds.
 
 committed    an answer leaves after the event it speaks of was committed
-same         a repeated command gets the same answer
+same         a repeated command that changed something gets the same answer
 kept         an accepted command's effect is in the ledger
 answered     a command sent when all is well is answered
 """
@@ -9,7 +9,6 @@ answered     a command sent when all is well is answered
 from collections.abc import Iterator
 from typing import Final
 
-from horolog.schemas.errors import error_of
 from horolog.schemas.records import (
     CreateJob,
     JobCreated,
@@ -42,10 +41,10 @@ def check(seen: Observation) -> Iterator[Violation]:
         if us is None or us > ack.at_us:
             yield _wrong("committed", ack, f"speaks of seq {ack.reply.seq}, not committed by then")
         before = first.setdefault(ack.command.command_id, ack)
-        if before.reply.code and error_of(before.reply.code).transient:
-            # Not remembered: the same command may be decided otherwise later.
-            first[ack.command.command_id] = before = ack
-        if _says(before) != _says(ack) and not _is_long_ago(before, ack, seen):
+        if not before.reply.changed:
+            # What changed nothing has no effect to be remembered by, and may be decided otherwise.
+            first[ack.command.command_id] = ack
+        elif _says(before) != _says(ack) and not _is_long_ago(before, ack, seen):
             yield _wrong("same", ack, f"was answered {_says(before)} before, now {_says(ack)}")
         if not ack.reply.code:
             yield from _check_kept(ack, requested, created)

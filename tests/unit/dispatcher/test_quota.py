@@ -136,3 +136,18 @@ def test_a_run_started_by_a_hint_told_late_holds_one_place() -> None:
     rig.receive(message)
     rig.tell(started(run))
     assert rig.holding(run.run_id) == 1
+
+
+def test_run_that_holds_a_place_keeps_it_while_its_partition_is_asked_again() -> None:
+    rig = Rig(2, limits=[settings(concurrency=1)], ready=False)
+    waits, runs = a_run(1), started(a_run(2))
+    rig.tick()
+    rig.inventory(0, waits)
+    rig.began(1)
+    rig.tell(runs, partition=1)
+    # The count is wrong: something was lost on the way, and all of it is asked for anew.
+    rig.ended(7, 1)
+    rig.index.excuse(1)
+    released = {run_id for _ in range(5) for run_id in rig.hinted(1_000)}
+    assert released == set()
+    assert rig.holding(runs.run_id)
