@@ -134,7 +134,7 @@ def _readings(read: _Readings) -> Iterator[Finding]:
     for labels, oldest_s in waiting:
         yield _judged(
             "backlog", oldest_s > WAITING_ODD_S, f"{labels}: the oldest waits {oldest_s:.0f} s",
-            "`horolog workers`: is one there for this pool, with free slots?",
+            "is a worker there for this pool, with free slots (`workers.slots`)?",
         )  # fmt: skip
     if not waiting:
         yield Finding("backlog", Level.FINE, "nothing waits")
@@ -245,7 +245,7 @@ def _history(folder: Path) -> Iterator[Finding]:
         yield _judged(
             "history file", worst > 100_000 or min(behind.values(), default=0) < 0,
             f"{worst} events behind the log",
-            "a running server catches up by itself; `horolog projections rebuild` makes it anew",
+            "a running server catches up by itself; without `history.db` it is built anew",
         )  # fmt: skip
     finally:
         history.close()

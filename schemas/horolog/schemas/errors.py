@@ -156,7 +156,7 @@ UNKNOWN_RUN: Final = _entry(2002, "unknown_run", _R, 404, "There is no such run"
 UNKNOWN_TENANT: Final = _entry(2003, "unknown_tenant", _R, 404, "There is no such tenant",
     "List the tenants with `horolog tenants`.")
 UNKNOWN_WORKER: Final = _entry(2004, "unknown_worker", _R, 404, "There is no such worker",
-    "List the workers with `horolog workers`.")
+    "Name a worker by the ID with which it leases.")
 JOB_EXISTS: Final = _entry(2005, "job_exists", _R, 409, "A different job has this name",
     "Change the job with `horolog apply`, or take another name.")
 JOB_DELETED: Final = _entry(2006, "job_deleted", _R, 410, "The job was deleted",
