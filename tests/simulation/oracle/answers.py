@@ -36,7 +36,8 @@ def check(seen: Observation) -> Iterator[Violation]:
         elif isinstance(event, JobCreated):
             created.add(event.job_id)
     first: dict[str, Ack] = {}
-    for ack in seen.acks:
+    # In the order in which they were decided: an answer may overtake another on its way.
+    for ack in sorted(seen.acks, key=lambda each: each.reply.seq):
         us = committed_us.get((ack.reply.partition, ack.reply.seq))
         if us is None or us > ack.at_us:
             yield _wrong("committed", ack, f"speaks of seq {ack.reply.seq}, not committed by then")
