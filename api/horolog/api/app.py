@@ -11,7 +11,7 @@ from horolog.api.backend import Backend
 from horolog.api.context import Context, Gateways
 from horolog.api.cursors import Cursors
 from horolog.api.edge import SameSite
-from horolog.api.routes import events, jobs, leases, runs, system, tenants
+from horolog.api.routes import events, jobs, leases, runs, system, tenants, workers
 
 
 def create_app(
@@ -50,6 +50,7 @@ def routed() -> FastAPI:
         jobs.router,
         runs.router,
         tenants.router,
+        workers.router,
         system.router,
     ):
         app.include_router(router, dependencies=[Depends(openapi.check_parameters)])

@@ -1,11 +1,12 @@
 """What the API needs of the process it runs in."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
 
 from horolog.api.gateway import Exchange, WorkerMessage
+from horolog.api.workers import WorkerState
 from horolog.projections.logs import LogStore
 from horolog.projections.queries import Queries
 from horolog.schemas.records import Command, Event, Reply, RunId
@@ -71,6 +72,14 @@ class Backend(Protocol):
 
     def connect(self, inbox: str, deliver: Callable[[WorkerMessage], None]) -> None:
         """Have the messages to an inbox delivered."""
+        ...
+
+    def workers(self) -> Sequence[WorkerState]:
+        """Workers in this process."""
+        ...
+
+    def drain(self, worker_id: str) -> bool:
+        """Have a worker in this process take nothing more; False: there is no such one."""
         ...
 
     def health(self) -> Health:

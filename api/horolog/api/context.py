@@ -17,6 +17,7 @@ from horolog.api.json_values import Json
 from horolog.api.limits import PAGE_DEFAULT, PAGE_MAX, POSITION_WAIT_S
 from horolog.api.problems import Denied
 from horolog.api.values import parse_instant
+from horolog.api.workers import HttpWorkers
 from horolog.api.zone_table import ZoneTable
 from horolog.schemas.errors import BEHIND, UNKNOWN_JOB, UNKNOWN_RUN, error_of
 from horolog.schemas.ids import is_job_id, job_of, tenant_of
@@ -45,6 +46,7 @@ class Context:
         self.zones = ZoneTable()
         self.followers = 0
         """Streams of events that are open."""
+        self.workers = HttpWorkers(backend.now_us)
 
 
 class Gateways:

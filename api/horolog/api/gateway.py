@@ -131,17 +131,20 @@ class Gateway:
         max_runs: int,
         wait_s: float,
         request_id: str | None,
+        stop: asyncio.Event | None = None,
     ) -> list[Lease]:
         """At most `max_runs` leases; none when there was nothing for `wait_s`.
 
-        Raises Unavailable when too many calls wait already.
+        stop: once it is set, nothing new is leased. Raises Unavailable when too many calls wait
+        already.
         """
+        stop = stop or asyncio.Event()
         if request_id is None:
-            return await self._lease(worker_id, pools, max_runs, wait_s)
+            return await self._lease(worker_id, pools, max_runs, wait_s, stop)
         asked = _Request(worker_id, request_id)
         task = self._requests.get(asked)
         if task is None or self._is_over(task):
-            task = asyncio.ensure_future(self._lease(worker_id, pools, max_runs, wait_s))
+            task = asyncio.ensure_future(self._lease(worker_id, pools, max_runs, wait_s, stop))
             self._requests[asked] = task
             self._forget_requests()
         # The work goes on when the caller is gone: the same request will come again for it.
@@ -219,22 +222,36 @@ class Gateway:
             self._requests.popitem(last=False)
 
     async def _lease(
-        self, worker_id: str, pools: Sequence[str], max_runs: int, wait_s: float
+        self,
+        worker_id: str,
+        pools: Sequence[str],
+        max_runs: int,
+        wait_s: float,
+        stop: asyncio.Event,
     ) -> list[Lease]:
         if self._calls >= LEASE_CALLS_MAX:
             raise Unavailable(RATE_LIMITED, f"{LEASE_CALLS_MAX} calls wait for runs already")
         self._calls += 1
         try:
-            return await self._take_until(worker_id, pools, max_runs, wait_s)
+            return await self._take_until(worker_id, pools, max_runs, wait_s, stop)
         finally:
             self._calls -= 1
 
     async def _take_until(
-        self, worker_id: str, pools: Sequence[str], max_runs: int, wait_s: float
+        self,
+        worker_id: str,
+        pools: Sequence[str],
+        max_runs: int,
+        wait_s: float,
+        stop: asyncio.Event,
     ) -> list[Lease]:
+        if stop.is_set():
+            # Not at once: who does not understand that it drains would ask without a pause.
+            await asyncio.sleep(wait_s)
+            return []
         loop = asyncio.get_running_loop()
         end = loop.time() + wait_s
-        while True:
+        while not stop.is_set():
             taken = self._take(pools, max_runs)
             if taken:
                 claims = (self._claim(worker_id, hint, exchange) for hint, exchange in taken)
@@ -245,7 +262,8 @@ class Gateway:
             if left_s <= 0:
                 return []
             if not taken:
-                await self._wait(pools, left_s)
+                await self._wait(pools, left_s, stop)
+        return []
 
     def _take(self, pools: Iterable[str], max_runs: int) -> list[tuple[Hint, Exchange]]:
         taken: list[tuple[Hint, Exchange]] = []
@@ -256,8 +274,9 @@ class Gateway:
                 taken.extend((hint, exchange) for hint in exchange.hints(free))
         return taken
 
-    async def _wait(self, pools: Iterable[str], left_s: float) -> None:
-        waits = [asyncio.ensure_future(self._exchange(pool).wait_for_hints()) for pool in pools]
+    async def _wait(self, pools: Iterable[str], left_s: float, stop: asyncio.Event) -> None:
+        hints = [asyncio.ensure_future(self._exchange(pool).wait_for_hints()) for pool in pools]
+        waits = (asyncio.ensure_future(stop.wait()), *hints)
         try:
             await asyncio.wait(waits, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
         finally:

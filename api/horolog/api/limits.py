@@ -49,6 +49,13 @@ CLAIM_WAIT_S: Final = 3.0
 LEASE_CALLS_MAX: Final = 2_000
 OUTPUT_BYTES_MAX: Final = 4 * 1024
 
+WORKERS_MAX: Final = 10_000
+WORKER_KEPT_US: Final = 600 * 1_000_000
+"""A worker over HTTP that has asked and reported nothing for so long is not listed any more."""
+WORKER_ID_CHARS_MAX: Final = 256
+POOLS_PER_CALL_MAX: Final = 100
+HANDLERS_PER_CALL_MAX: Final = 1_000
+
 LIMIT_MAX: Final = 1_000_000_000
 """Of a tenant's limit; what is larger is a mistake, or meant as none."""
 

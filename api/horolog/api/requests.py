@@ -6,12 +6,15 @@ from pydantic import Field, JsonValue, SkipValidation
 
 from horolog.api.definition_models import Instant, ShortSchedule, Strict
 from horolog.api.limits import (
+    HANDLERS_PER_CALL_MAX,
     HEARTBEATS_PER_CALL_MAX,
     LEASES_PER_CALL_MAX,
     LIMIT_MAX,
     NEXT_DEFAULT,
     NEXT_MAX,
+    POOLS_PER_CALL_MAX,
     REDRIVES_PER_CALL_MAX,
+    WORKER_ID_CHARS_MAX,
 )
 
 
@@ -93,16 +96,18 @@ class TenantRequest(Strict):
 class LeaseRequest(Strict):
     """Asks for runs to execute."""
 
-    worker_id: Annotated[str, Field(min_length=1)]
+    worker_id: Annotated[str, Field(min_length=1, max_length=WORKER_ID_CHARS_MAX)]
     """Name of the worker, its own among all."""
-    pools: list[str] = Field(default=["default"])
+    pools: list[str] = Field(default=["default"], max_length=POOLS_PER_CALL_MAX)
     """Pools it takes runs of."""
-    handlers: list[str] | None = None
+    handlers: Annotated[list[str], Field(max_length=HANDLERS_PER_CALL_MAX)] | None = None
     """Functions it has; absent: it executes the other targets."""
     max: Annotated[int, Field(ge=1, le=LEASES_PER_CALL_MAX)] = 1
     """Most runs to lease."""
     request_id: str | None = None
     """The same request again gets the same leases."""
+    slots: Annotated[int, Field(ge=0, le=LIMIT_MAX)] | None = None
+    """Most runs it executes at the same time, for the list of workers."""
 
 
 class LeaseProof(Strict):

@@ -1,4 +1,4 @@
-"""The command line of administration: tenants.
+"""The command line of administration: tenants, workers.
 
 As in `main`, modules that do the work are imported by the commands that need them.
 """
@@ -18,6 +18,8 @@ tenant_app = typer.Typer(help="Limits of a tenant.", no_args_is_help=True)
 def install(app: typer.Typer) -> None:
     """Add the commands of administration to an app."""
     app.command()(tenants)
+    app.command()(workers)
+    app.command()(drain)
     app.add_typer(tenant_app, name="tenant")
 
 
@@ -43,3 +45,17 @@ def tenant_set(
 
     given = {"concurrency": concurrency, "backlog": backlog, "jobs": jobs}
     commands.set_limits(session_of(context), name, given)
+
+
+def workers(context: Context) -> None:
+    """List workers: what each holds, and when it was seen last."""
+    from horolog.cli import workers as commands
+
+    commands.index(session_of(context))
+
+
+def drain(context: Context, worker: Annotated[str, typer.Argument(help="ID of a worker.")]) -> None:
+    """Have a worker take nothing more; what it runs goes on."""
+    from horolog.cli import workers as commands
+
+    commands.drain(session_of(context), worker)

@@ -15,6 +15,7 @@ from typing import Final
 
 from horolog.api.backend import Health
 from horolog.api.metrics import Gauges, Metrics
+from horolog.api.workers import WorkerState
 from horolog.cli.measured import MeasuredLog, gauges_of
 from horolog.projections.logs import LogStore
 from horolog.projections.projector import Projector
@@ -101,7 +102,7 @@ class Embedded:
         self._handlers = handlers
         self._handler_executor = HandlerExecutor(handlers)
         self._http = HttpExecutor(allow_private=True, secret=webhook_secret)
-        worker_id = f"{name}:agent"
+        self._worker_id = f"{name}:agent"
         self.agent = Agent(
             _AgentExchange(self.host, self.pool, handlers, self._writer),
             {
@@ -109,11 +110,11 @@ class Embedded:
                 "http": self._http,
                 "handler": self._handler_executor,
             },
-            worker_id=worker_id,
+            worker_id=self._worker_id,
             slots=slots,
             now_us=self.clock.believed_us,
         )
-        self._inboxes[worker_id] = self.agent.deliver
+        self._inboxes[self._worker_id] = self.agent.deliver
         self.host.attach(self.agent)
         self.pool.listen(self.host.wake)
         self._leftovers = Leftovers(self.host.live_claims())
@@ -265,6 +266,30 @@ class Embedded:
 
     def _gauges(self) -> Gauges:
         return gauges_of(self.host, self.projector, self._recovery_s, self.clock.believed_us())
+
+    def workers(self) -> Sequence[WorkerState]:
+        """See `Backend`: the agent."""
+        leases = self.agent.leases
+        return (
+            WorkerState(
+                worker_id=self._worker_id,
+                kind="agent",
+                tenant=None,
+                pools=(),
+                handlers=None,
+                slots=leases.slots,
+                seen_us=self.now_us(),
+                runs=leases.runs,
+                is_draining=leases.is_draining,
+            ),
+        )
+
+    def drain(self, worker_id: str) -> bool:
+        """See `Backend`."""
+        if worker_id != self._worker_id:
+            return False
+        self.agent.drain()
+        return True
 
     def health(self) -> Health:
         """See `Backend`."""

@@ -97,6 +97,10 @@ class Agent:
         """Be ready to execute."""
         self._hands.start()
 
+    def drain(self) -> None:
+        """Claim nothing more; what runs goes on, and the agent with it."""
+        self._leases.drain()
+
     def stop(self) -> None:
         """Drain: claim nothing more, let what runs end within the grace, stop and give back the
         rest. Returns when everything is reported, or nobody answers the reports: those runs are
@@ -116,6 +120,11 @@ class Agent:
             elif now_us >= report_until_us:
                 break
         self._hands.close()
+
+    @property
+    def leases(self) -> Leases:
+        """What it holds; of other threads for `slots`, `runs` and `is_draining` only."""
+        return self._leases
 
     @property
     def executing(self) -> int:

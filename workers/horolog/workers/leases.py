@@ -29,6 +29,7 @@ from horolog.schemas.records import (
     ReleaseRun,
     ReportAnswered,
     ReportKind,
+    RunId,
     RunResult,
     StopReason,
     StopRun,
@@ -150,6 +151,21 @@ class Leases:
     def executing(self) -> int:
         """Runs being executed."""
         return len(self._executing)
+
+    @property
+    def slots(self) -> int:
+        """Runs at the same time, at most."""
+        return self._slots
+
+    @property
+    def runs(self) -> tuple[RunId, ...]:
+        """Runs that are held. May be read by any thread."""
+        return tuple(run.grant.run_id for run in list(self._runs.values()))
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether nothing more is claimed."""
+        return self._draining
 
     @property
     def is_idle(self) -> bool:

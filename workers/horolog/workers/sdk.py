@@ -43,6 +43,8 @@ FENCE_MARGIN_S: Final = FENCE_MARGIN_US / 1_000_000
 BEAT_WAIT_MIN_S: Final = 0.5
 TOO_MANY: Final = 429
 _US: Final = 1_000_000
+USER_AGENT: Final = "horolog-sdk"
+_DRAINING: Final = "Horolog-Draining"
 
 
 class ServerRefused(Exception):
@@ -68,7 +70,9 @@ class Worker:
         self._pools = list(pools)
         self._tenant = tenant
         self._id = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
-        headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        headers = {"User-Agent": USER_AGENT}
+        if api_key:
+            headers["Authorization"] = f"Bearer {api_key}"
         self._http = httpx2.Client(
             base_url=server, headers=headers, timeout=CALL_S, trust_env=False
         )
@@ -124,7 +128,9 @@ class Worker:
         self._stopping.set()
 
     def work(self) -> None:
-        """Execute runs until `stop`; then finish what runs."""
+        """Execute runs until `stop`, or until the server drains this worker; then finish what
+        runs.
+        """
         executor = HandlerExecutor(self.handlers, threads=self._concurrency)
         running: list[threading.Thread] = []
         try:
@@ -135,7 +141,7 @@ class Worker:
                 if lease is None:
                     self._free.release()
                     continue
-                attempt = _Attempt(self._http, executor, lease, self._free)
+                attempt = _Attempt(self._http, executor, lease, self._free, self.stop)
                 attempt.start()
                 running = [other for other in running if other.is_alive()]
                 running.append(attempt)
@@ -158,6 +164,7 @@ class Worker:
             "max": 1,
             "requestId": secrets.token_hex(8),
             "handlers": sorted(self.handlers),
+            "slots": self._concurrency,
         }
         sent_s = boot_s()
         while not self._stopping.is_set():
@@ -173,6 +180,8 @@ class Worker:
                 continue
             if response.status_code >= 400:
                 raise ServerRefused(response.json().get("detail", response.text))
+            if _DRAINING in response.headers:
+                self.stop()
             leases: list[dict[str, Any]] = response.json()
             # Of a long poll only the server knows when its claim left, and nobody knows how long
             # the answer was on its way: the lease counts from when it was asked for.
@@ -194,12 +203,14 @@ class _Attempt(threading.Thread):
         executor: HandlerExecutor,
         lease: tuple[dict[str, Any], float],
         free: threading.Semaphore,
+        drain: Callable[[], None],
     ) -> None:
         super().__init__(name="horolog-attempt", daemon=True)
         self._http = http
         self._executor = executor
         self._raw, self._held_s = lease
         self._free = free
+        self._drain = drain
         self._grant = grant_of(self._raw)
         self._capture = Capture(self._grant, self._send_output)
         self._events: queue.SimpleQueue[bytes | Outcome] = queue.SimpleQueue()
@@ -272,8 +283,11 @@ class _Attempt(threading.Thread):
             self._held_s = -1e9
         elif answer.is_success:
             self._held_s = now_s
-            if answer.json().get("status") == "CANCELLED":
+            told = answer.json()
+            if told.get("status") == "CANCELLED":
                 self._raw["cancelled"] = True
+            if told.get("draining"):
+                self._drain()
         return True
 
     def _complete(self, outcome: Outcome) -> None:

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from horolog.api.bodies import read_bytes, read_json
-from horolog.api.context import context_of, flag_in, number_in, run_id_in
+from horolog.api.context import context_of, flag_in, number_in, principal_of, run_id_in
 from horolog.api.definitions import payload_fields
 from horolog.api.faults import Fault, Refused
 from horolog.api.gateway import Lease
@@ -19,9 +19,11 @@ from horolog.api.problems import Denied
 from horolog.api.requests import CompleteRequest, HeartbeatsRequest, LeaseProof, LeaseRequest
 from horolog.api.validation import read as read_model
 from horolog.api.values import instant_text
+from horolog.api.workers import DRAINING
 from horolog.schemas.errors import CONTRADICTION, MISSING_TOKEN, STALE_TOKEN
 from horolog.schemas.ids import job_of, slot_text
 from horolog.schemas.records import CompleteRun, LogChunk, RunId, RunResult, Verdict
+from horolog.workers.sdk import USER_AGENT as SDK_AGENT
 
 router = APIRouter(tags=["workers"])
 
@@ -31,20 +33,34 @@ _US_PER_S: Final = 1_000_000
 
 @router.post("/v1/runs:lease", openapi_extra=described(LeaseRequest, headers=("Prefer",)))
 async def lease(request: Request) -> Response:
-    """Lease runs; with `Prefer: wait=20`, wait so long for the first (RFC 7240)."""
+    """Lease runs; with `Prefer: wait=20`, wait so long for the first (RFC 7240). A worker that is
+    to drain gets none, and the header `Horolog-Draining`.
+    """
     body = read_model(LeaseRequest, await read_json(request))
     wait = _WAIT.search(request.headers.get("prefer", ""))
-    gateway = context_of(request).gateways.of(
-        None if body.handlers is None else frozenset(body.handlers)
+    context, principal = context_of(request), principal_of(request)
+    worker = context.workers.asks(
+        None if principal.every_tenant else principal.tenant,
+        body.worker_id,
+        kind="sdk" if request.headers.get("user-agent", "").startswith(SDK_AGENT) else "http",
+        pools=body.pools,
+        handlers=body.handlers,
+        slots=body.slots,
     )
+    gateway = context.gateways.of(None if body.handlers is None else frozenset(body.handlers))
     leases = await gateway.lease(
         body.worker_id,
         pools=body.pools,
         max_runs=body.max,
         wait_s=min(float(wait[1]), PREFER_WAIT_MAX_S) if wait else 0.0,
         request_id=body.request_id,
+        stop=worker.draining,
     )
-    return JSONResponse([_lease(each) for each in leases])
+    for each in leases:
+        grant = each.grant
+        context.workers.granted(worker, grant.claim_id, grant.run_id, grant.term_us, each.until_us)
+    headers = {DRAINING: "true"} if worker.draining.is_set() else {}
+    return JSONResponse([_lease(each) for each in leases], headers=headers)
 
 
 @router.post("/v1/runs:heartbeat", openapi_extra=described(HeartbeatsRequest))
@@ -88,6 +104,7 @@ async def complete(request: Request, run: str) -> Response:
             output=(body.output or "").encode(),
         )
     )
+    context_of(request).workers.ended(body.claim_id)
     if verdict is Verdict.STALE:
         raise _stale(run_id, body)
     return JSONResponse({"runId": run_id, "accepted": True})
@@ -123,13 +140,19 @@ async def output(request: Request, run: str) -> Response:
 async def _beat(request: Request, run_id: RunId, proof: LeaseProof) -> dict[str, Json]:
     gateway = context_of(request).gateways.with_claim(proof.claim_id)
     verdict = await gateway.heartbeat(run_id, proof.fencing_token, proof.claim_id)
+    workers = context_of(request).workers
     if verdict is Verdict.STALE:
+        workers.ended(proof.claim_id)
         return {"status": "STALE"}
+    worker = workers.renewed(proof.claim_id)
+    told: dict[str, Json] = (
+        {"draining": True} if worker is not None and worker.draining.is_set() else {}
+    )
     if verdict is Verdict.CANCEL:
-        return {"status": "CANCELLED"}
+        return {"status": "CANCELLED", **told}
     term_us = gateway.term_us_of(proof.claim_id) or 30 * _US_PER_S
     until_us = context_of(request).backend.now_us() + term_us
-    return {"status": "RENEWED", "extendUntil": instant_text(until_us)}
+    return {"status": "RENEWED", "extendUntil": instant_text(until_us), **told}
 
 
 def _result(body: CompleteRequest) -> RunResult:
