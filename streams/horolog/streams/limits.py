@@ -15,6 +15,13 @@ DAY_US: Final = 24 * HOUR_US
 LOOKAHEAD_US: Final = 30 * SECOND_US
 """Runs are planned this long before their slots: the herd at the top of the hour is a ramp."""
 
+AHEAD_MAX: Final = 10
+AHEAD_LEAST: Final = 5
+"""Slots of one job that are planned before they are due: up to the first number at a time, and
+again once so many are left. With all 30 of a job that recurs each second, whatever looks at its
+runs costs three times as much.
+"""
+
 MISSED_AFTER_US: Final = MINUTE_US
 """A slot the scheduler first gets to later than this past due is missed; catch-up decides."""
 
@@ -65,6 +72,8 @@ FENCING_GENERATION: Final = 1 << 40
 
 RESEND_PER_STEP: Final = 1_000
 SNAPSHOTS_PER_STEP: Final = 200
+SNAPSHOT_TAIL: Final = 100_000
+"""Events a recovery reads beyond the snapshots, about: at some 30 microseconds each."""
 COMMANDS_PER_STEP: Final = 500
 REPORTS_PER_STEP: Final = 5_000
 WAKES_PER_STEP: Final = 1_000

@@ -25,7 +25,7 @@ CAUGHT: Final = Path(__file__).parent / "caught.json"
 PAGE: Final = Path(__file__).parents[3] / "docs" / "simulation.md"
 BEGIN: Final = "<!-- begin: written by tests.simulation.mutants.hunt -->"
 END: Final = "<!-- end: written -->"
-SEEDS_MOST: Final = 40
+SEEDS_MOST: Final = 400
 
 
 class Catch(msgspec.Struct, frozen=True, kw_only=True):

@@ -25,6 +25,7 @@ from horolog.schemas.records import (
     SkipReason,
     SlotsSkipped,
     TenantJobs,
+    TriggerJob,
     UpdateJob,
 )
 from horolog.streams.limits import DAY_US, HOUR_US, MINUTE_US, SECOND_US
@@ -84,6 +85,25 @@ def test_command_repeated_has_one_effect_and_the_same_answer() -> None:
     first, _, again = replies_of(core)
     assert (again.version, again.code) == (first.version, "")
     assert len(only(core.events, JobUpdated)) == 2
+
+
+def test_command_repeated_after_the_job_changed_or_went_gets_the_answer_it_had() -> None:
+    core = Core()
+    core.create(definition())
+    core.trigger("k")
+    trigger = TriggerJob(command_id="trigger k", job_id=JOB, key="k")
+    created = CreateJob(command_id=f"create {JOB}", job_id=JOB, definition=definition())
+    core.step(UpdateJob(command_id="u", job_id=JOB, definition=definition("0 3 * * *")))
+    core.step(created)
+    core.step(DeleteJob(command_id="d", job_id=JOB))
+    core.restart()
+    core.step(trigger, created)
+    replies = replies_of(core)
+    assert {reply.code for reply in replies} == {""}
+    triggered = [reply.run_id for reply in replies if reply.command_id == trigger.command_id]
+    assert len(triggered) == 2
+    assert len(set(triggered)) == 1
+    assert core.job().status is JobStatus.DELETED
 
 
 def test_update_inside_the_lookahead_takes_effect_and_never_fires_the_past() -> None:

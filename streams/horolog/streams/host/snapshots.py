@@ -7,6 +7,7 @@ only above its job's own `seq`.
 """
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 from horolog.schemas.records import (
@@ -18,7 +19,7 @@ from horolog.schemas.records import (
     PartitionSnapshot,
     RunSnapshot,
 )
-from horolog.streams.limits import SECOND_US, SNAPSHOTS_PER_STEP
+from horolog.streams.limits import SECOND_US, SNAPSHOT_TAIL, SNAPSHOTS_PER_STEP
 from horolog.streams.log import Log
 from horolog.streams.scheduler import snapshot
 from horolog.streams.scheduler.evolve import apply, evolve
@@ -29,8 +30,13 @@ Entry = tuple[str, SnapshotRecord | None]
 
 OLDEST_US: Final = 30 * SECOND_US
 """A changed job is in a snapshot this much later at the latest, if steps have room."""
-TAIL_MOST: Final = 20_000
-"""Events a recovery may have to read before snapshots are taken at every step."""
+RECENT_MOST: Final = 20_000
+"""Events kept for `react` at a takeover."""
+
+_IDLE: Final = 1
+"""Events of a step that had nothing else to do than to take snapshots."""
+_EVENTS_A_JOB: Final = 16
+"""Events of a step for each job that it covers at least, when snapshots are wanted."""
 
 _NO_MARK: Final[object] = None
 
@@ -44,6 +50,7 @@ class Snapshotter:
         self._parts: dict[JobId, dict[str, object]] = {}
         self._graves: dict[JobId, int] = {}
         self._covered_seq = seq
+        self._taken_seq = seq
 
     def know(self, job_id: JobId, parts: tuple[str, ...]) -> None:
         """A job's snapshot stands in the log with these parts."""
@@ -58,10 +65,11 @@ class Snapshotter:
         """Records to append with the next batch, empty when nothing presses. Called before the
         batch's own events are evolved.
         """
-        if not self._presses(state, now_us):
+        count = self._pressing(state, now_us)
+        if not count:
             return ()
         entries: list[Entry] = []
-        for job_id in list(self._dirty)[:SNAPSHOTS_PER_STEP]:
+        for job_id in list(islice(self._dirty, count)):
             del self._dirty[job_id]
             entries += self._job(state, job_id)
         covered = next((seq - 1 for seq, _ in self._dirty.values()), state.seq)
@@ -75,11 +83,25 @@ class Snapshotter:
         oldest = next(iter(self._dirty.values()), None)
         return None if oldest is None else oldest[1] + OLDEST_US
 
-    def _presses(self, state: PartitionState, now_us: int) -> bool:
+    def _pressing(self, state: PartitionState, now_us: int) -> int:
+        """How many jobs are to be covered now.
+
+        In step with the events, so that all changed jobs are gone round once in each tail: a
+        number for each step would be a fixed cost of every step, the more the fewer runs it has.
+        """
         due_us = self.due_us()
+        events = state.seq - self._taken_seq
+        self._taken_seq = state.seq
         if due_us is None:
-            return False
-        return now_us >= due_us or state.seq - self._covered_seq > TAIL_MOST
+            return 0
+        is_long = 2 * (state.seq - self._covered_seq) > SNAPSHOT_TAIL
+        is_old = now_us >= due_us
+        if not is_long and not is_old:
+            return 0
+        if events <= _IDLE:
+            return SNAPSHOTS_PER_STEP
+        paced = 2 * events * len(self._dirty) // SNAPSHOT_TAIL if is_long else 0
+        return min(max(paced, events // _EVENTS_A_JOB, 1), SNAPSHOTS_PER_STEP)
 
     def _job(self, state: PartitionState, job_id: JobId) -> Iterator[Entry]:
         job = state.jobs.get(job_id)
@@ -168,8 +190,8 @@ class Recovery:
 
     def _keep_recent(self, event: Event) -> None:
         self.recent.append(event)
-        if len(self.recent) > 2 * TAIL_MOST:
-            del self.recent[:TAIL_MOST]
+        if len(self.recent) > 2 * RECENT_MOST:
+            del self.recent[:RECENT_MOST]
 
 
 def _is_grave(job: Job) -> bool:

@@ -45,6 +45,10 @@ DELETED = "the job was deleted"
 def create(state: PartitionState, command: CreateJob, now_us: int) -> Iterator[Step]:
     """Ask for a job; the same definition again changes nothing, another one is a conflict."""
     job = state.jobs.get(command.job_id)
+    again = replies.remembered(state, job, command)
+    if again is not None:
+        yield again
+        return
     definition = anchored(command.definition, job, now_us)
     if job is not None and job.status is not JobStatus.DELETED:
         yield from _create_again(state, command, job, definition)
@@ -77,9 +81,7 @@ def _create_again(
         # Not decided yet: the sender repeats the command until it is answered.
         return
     else:
-        yield replies.remembered(state, job, command) or replies.done(
-            state, command, version=job.version
-        )
+        yield replies.done(state, command, version=job.version)
 
 
 def admit(state: PartitionState, answer: AdmissionAnswer, now_us: int) -> Iterator[Step]:
@@ -241,10 +243,9 @@ def _existing(
 ) -> Job | Step:
     """The job a command means, or the answer to give instead."""
     job = state.jobs.get(command.job_id)
-    if job is not None:
-        again = replies.remembered(state, job, command)
-        if again is not None:
-            return again
+    again = replies.remembered(state, job, command)
+    if again is not None:
+        return again
     if job is None or not job.exists:
         return replies.refused(
             state, command, errors.UNKNOWN_JOB, f"there is no job {command.job_id}"

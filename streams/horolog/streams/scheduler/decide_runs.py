@@ -45,14 +45,14 @@ MILLI = 1_000
 def trigger(state: PartitionState, command: TriggerJob, now_us: int) -> Iterator[Step]:
     """Ask for a manual run. The same key names the same run; with another payload it is refused."""
     job = state.jobs.get(command.job_id)
+    again = replies.remembered(state, job, command)
+    if again is not None:
+        yield again
+        return
     if job is None or not job.exists:
         yield replies.refused(
             state, command, errors.UNKNOWN_JOB, f"there is no job {command.job_id}"
         )
-        return
-    again = replies.remembered(state, job, command)
-    if again is not None:
-        yield again
         return
     if not 0 < len(command.key) <= KEY_CHARS_MAX:
         yield replies.refused(
@@ -183,14 +183,14 @@ def backfill(state: PartitionState, command: BackfillJob, now_us: int) -> Iterat
     stay as they are.
     """
     job = state.jobs.get(command.job_id)
+    again = replies.remembered(state, job, command)
+    if again is not None:
+        yield again
+        return
     if job is None or not job.exists:
         yield replies.refused(
             state, command, errors.UNKNOWN_JOB, f"there is no job {command.job_id}"
         )
-        return
-    again = replies.remembered(state, job, command)
-    if again is not None:
-        yield again
         return
     if not 0 <= command.from_us < command.to_us <= now_us:
         yield replies.refused(
@@ -327,13 +327,12 @@ def _open_run(
 ) -> _OpenRun | Step:
     """The run a command means, or the answer to give instead."""
     job = state.jobs.get(command.job_id)
-    if job is not None:
-        again = replies.remembered(state, job, command)
-        if again is not None:
-            return again
-        run = job.runs.get(command.run_id)
-        if run is not None:
-            return _OpenRun(job, run)
+    again = replies.remembered(state, job, command)
+    if again is not None:
+        return again
+    run = None if job is None else job.runs.get(command.run_id)
+    if job is not None and run is not None:
+        return _OpenRun(job, run)
     return replies.refused(
         state, command, errors.RUN_ENDED, f"there is no open run {command.run_id}"
     )

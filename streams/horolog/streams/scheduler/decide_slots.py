@@ -36,6 +36,7 @@ from horolog.schemas.records import (
 )
 from horolog.streams.calendar import count_slots, jitter_of, next_slot, previous_slot
 from horolog.streams.limits import (
+    AHEAD_MAX,
     DEAD_KEPT_US,
     KEYS_KEPT_US,
     LOOKAHEAD_US,
@@ -117,11 +118,16 @@ def _plan_up_to(state: PartitionState, job: Job, now_us: int, to_us: int) -> Ite
     schedule = job.in_force.schedule
     jitter_us = jitter_of(job.job_id, schedule.jitter_us)
     yield from _decide_missed(state, job, now_us, jitter_us)
+    ahead = sum(run.due_us > now_us and run.is_unstarted_slot for run in job.runs.values())
     # A lookahead never holds more slots than it has seconds, so the loop ends.
     while True:
         slot_us = state.next_slot_of(job)
         if slot_us is None or slot_us > to_us:
             return
+        if slot_us + jitter_us > now_us:
+            if ahead >= AHEAD_MAX:
+                return
+            ahead += 1
         if len(job.runs) < OPEN_RUNS_MAX:
             yield _planned(job, slot_us, slot_us + jitter_us, RunOrigin.SCHEDULE)
         elif slot_us <= now_us:

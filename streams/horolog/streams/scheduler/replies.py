@@ -48,9 +48,11 @@ def refused(
     )
 
 
-def remembered(state: PartitionState, job: Job, command: Command) -> Reply | None:
-    """The answer to a command that was decided before, if the job remembers it."""
-    memory = job.commands.get(command.command_id)
+def remembered(state: PartitionState, job: Job | None, command: Command) -> Reply | None:
+    """The answer to a command that was decided before, if the job remembers it. Asked before
+    anything else: what was accepted stays so, though the job is another by now or was deleted.
+    """
+    memory = None if job is None else job.commands.get(command.command_id)
     if memory is None:
         return None
     return done(state, command, run_id=memory.run_id, version=memory.version, changed=True)

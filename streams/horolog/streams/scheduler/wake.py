@@ -1,9 +1,16 @@
 """When a job next has something to decide, from its state alone."""
 
 from collections.abc import Iterator
+from itertools import islice
 
 from horolog.schemas.records import CatchUp, JobStatus, RunOrigin, RunStatus
-from horolog.streams.limits import DEAD_KEPT_US, KEYS_KEPT_US, LOOKAHEAD_US, MISSED_AFTER_US
+from horolog.streams.limits import (
+    AHEAD_LEAST,
+    DEAD_KEPT_US,
+    KEYS_KEPT_US,
+    LOOKAHEAD_US,
+    MISSED_AFTER_US,
+)
 from horolog.streams.scheduler.state import Job, PartitionState, Run
 
 
@@ -29,7 +36,7 @@ def _first(state: PartitionState, job: Job, after_us: int) -> int | None:
     slot_us = state.next_slot_of(job)
     if slot_us is not None and slot_us > after_us:
         # Again when it comes, should there be no room for it before.
-        early_us = slot_us - LOOKAHEAD_US
+        early_us = max(slot_us - LOOKAHEAD_US, _few_left_us(job))
         first_us = early_us if early_us > after_us else slot_us
     for run in job.runs.values():
         # Nothing is to be decided of a run before it is due.
@@ -38,6 +45,14 @@ def _first(state: PartitionState, job: Job, after_us: int) -> int | None:
                 if instant_us > after_us and (first_us is None or instant_us < first_us):
                     first_us = instant_us
     return first_us
+
+
+def _few_left_us(job: Job) -> int:
+    """When no more than `AHEAD_LEAST` runs will be planned ahead; 0 = it is so by now."""
+    if len(job.runs) <= AHEAD_LEAST:
+        return 0
+    run = next(islice(reversed(job.runs.values()), AHEAD_LEAST, None))
+    return run.due_us if run.is_unstarted_slot else 0
 
 
 def _of_run(job: Job, run: Run) -> Iterator[int]:
