@@ -1,6 +1,7 @@
 """Which seeds catch which deliberate bug.
 
-python -m tests.simulation.mutants.hunt             look for a seed for each bug that has none
+python -m tests.simulation.mutants.hunt             look for a seed for each bug that has none, or
+                                                    whose seed catches it no more
 python -m tests.simulation.mutants.hunt --all       look for all of them anew
 
 Writes `caught.json`, from which the test runs and `docs/simulation.md` has its table.
@@ -86,11 +87,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--all", action="store_true")
     given = parser.parse_args()
-    known = {} if given.all else {catch.name: catch for catch in catches()}
-    wanted = [bug for bug in BUGS if bug.name not in known]
     context = multiprocessing.get_context("spawn")
     escaped: list[str] = []
     with context.Pool(os.cpu_count(), maxtasksperchild=1) as pool:
+        before = [] if given.all else catches()
+        found = pool.starmap(run_with, [(one.name, one.seed) for one in before], chunksize=1)
+        known = {one.name: one for one, rules in zip(before, found, strict=True) if rules}
+        wanted = [bug for bug in BUGS if bug.name not in known]
         for bug, catch in zip(wanted, pool.imap(hunt, wanted, chunksize=1), strict=True):
             if catch is None:
                 escaped.append(bug.name)
