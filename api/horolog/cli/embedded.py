@@ -16,12 +16,13 @@ from typing import Final
 from horolog.api.backend import Health
 from horolog.api.metrics import Gauges, Metrics
 from horolog.api.workers import WorkerState
+from horolog.cli.history_process import HistoryProcess
+from horolog.cli.history_writer import HISTORY_FILE, held
 from horolog.cli.measured import MeasuredLog, gauges_of
 from horolog.projections.logs import LogStore
-from horolog.projections.projector import Projector
 from horolog.projections.queries import Queries
 from horolog.projections.stores.logs_sqlite import SqliteLogs
-from horolog.projections.stores.sqlite import SqliteHistory
+from horolog.projections.stores.sqlite import SqliteHistory, SqliteReading
 from horolog.schemas.errors import UNAVAILABLE, Unavailable
 from horolog.schemas.records import Command, Event, Hint, Reply, RunId
 from horolog.streams.host.clock import SteadyClock, SystemClock
@@ -41,7 +42,6 @@ from horolog.workers.executors.leftovers import Leftovers
 from horolog.workers.logs import LogWriter
 from horolog.workers.ready import HintPool
 
-HISTORY_FILE: Final = "history.db"
 LOGS_FILE: Final = "logs.db"
 REPEAT_S: Final = 1.0
 REPLY_WAIT_S: Final = 5.0
@@ -69,10 +69,8 @@ class Embedded:
         """
         self._dir = DataDir(directory)
         self.log = SqliteLog(directory, partitions=partitions)
-        self.history = SqliteHistory(directory / HISTORY_FILE)
-        if self.history.generation(self.log.log_id) in {None, self.log.generation}:
-            # Tables of an older generation say nothing of this one; they are folded anew.
-            check_not_behind(self.log, self.history.positions(), HISTORY_FILE)
+        positions = _positions(directory, self.log)
+        self.history = SqliteReading(directory / HISTORY_FILE)
         self.output = SqliteLogs(directory / LOGS_FILE, now_us=wall_us)
         self.clock = SteadyClock(SystemClock())
         self.pool = HintPool()
@@ -94,7 +92,9 @@ class Embedded:
         took_s = (time.perf_counter() - begun) / self.log.partitions
         self._recovery_s = dict.fromkeys(range(self.log.partitions), took_s)
         self.limits = TenantLimits(directory, self.host.limit)
-        self.projector = Projector(self.log, self.history, retention_us=retention_us)
+        self.projector = HistoryProcess(
+            directory, self.history, positions=positions, retention_us=retention_us
+        )
         self.projector.on_moved = lambda _: self.metrics.fold()
         self._retention_us = retention_us
         self._writer = LogWriter(self.output.append)
@@ -304,6 +304,17 @@ class Embedded:
     def now_us(self) -> int:
         """See `Backend`."""
         return self.clock.believed_us()
+
+
+def _positions(directory: Path, log: SqliteLog) -> Mapping[int, int]:
+    """How far the history is, once nobody writes it any more. Makes it, if there is none."""
+    with held(directory), contextlib.closing(SqliteHistory(directory / HISTORY_FILE)) as history:
+        if history.generation(log.log_id) not in {None, log.generation}:
+            # Tables of an older generation say nothing of this one; they are folded anew.
+            return {}
+        positions = history.positions()
+        check_not_behind(log, positions, HISTORY_FILE)
+        return positions
 
 
 def clock_told(clock: SteadyClock) -> str:

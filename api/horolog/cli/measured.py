@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from horolog.api.metrics import Gauges
-from horolog.projections.projector import Projector
+from horolog.cli.history_process import HistoryProcess
 from horolog.streams.host.embedded import EmbeddedHost
 from horolog.streams.limits import SECOND_US
 from horolog.streams.log import Batch, Log, SnapshotRecord
@@ -39,7 +39,7 @@ class MeasuredLog:
 
 
 def gauges_of(
-    host: EmbeddedHost, projector: Projector, recovery_s: Mapping[int, float], now_us: int
+    host: EmbeddedHost, projector: HistoryProcess, recovery_s: Mapping[int, float], now_us: int
 ) -> Gauges:
     """The gauges of a server. `now_us`: microseconds UTC."""
     backlog = {

@@ -10,6 +10,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Final
 
 from horolog.projections.fold import Batch, Fold, Source
@@ -74,6 +75,10 @@ class Projector:
         self.on_failure: Callable[[], None] = lambda: None
         self.on_moved: Callable[[Mapping[int, int]], None] = lambda _: None
         """Told the positions after each write, in the projector's thread; must not block."""
+        self.on_resting: Callable[[Unavailable], None] = lambda _: None
+        """Told why nothing is written, before each rest; in the projector's thread."""
+        self.promoting: Callable[[], AbstractContextManager[None]] = nullcontext
+        """Around the moment in which new tables take the place of the old ones."""
 
     # --- called from other threads
 
@@ -102,6 +107,12 @@ class Projector:
                 self._is_behind = True
             if self._is_idle or self._is_urgent():
                 self._todo.notify()
+
+    def look(self) -> None:
+        """The log has more, whatever was offered."""
+        with self._todo:
+            self._is_behind = True
+            self._todo.notify()
 
     def positions(self) -> Mapping[int, int]:
         """`seq` up to which each partition is in the tables."""
@@ -174,6 +185,7 @@ class Projector:
     def _rest(self, reason: Unavailable) -> bool:
         """Wait before the next try. False: to stop; what is not written is in the log."""
         self.unavailable = reason
+        self.on_resting(reason)
         with self._todo:
             # What was taken from the offers is folded or in the log.
             self._is_behind = True
@@ -243,7 +255,8 @@ class Projector:
         """No position goes back: what was built beside first catches up with what is in use."""
         try:
             follow(swap.fold, self._source)
-            swap.beside.promote()
+            with self.promoting():
+                swap.beside.promote()
             self._fold = self._new_fold()
         except Unavailable as reason:
             swap.failure = reason

@@ -162,6 +162,28 @@ class SqliteSnapshot:
             yield from map(FlatRow, found)
 
 
+class SqliteReading(SqliteQueries):
+    """See `Queries`: the tables that another process writes."""
+
+    def __init__(self, path: Path) -> None:
+        """Of a file that is there."""
+        self._readers = Readers(path)
+        super().__init__(self._readers.read)
+
+    def positions(self) -> Mapping[int, int]:
+        """See `Queries`."""
+        with self._readers.read() as connection:
+            return positions_of(_checkpoints(connection))
+
+    def shut(self) -> contextlib.AbstractContextManager[None]:
+        """Let reads wait, with nothing open: the file is to be replaced."""
+        return self._readers.shut()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._readers.close()
+
+
 class SqliteHistory(SqliteQueries):
     """See `Store` and `Queries`."""
 
