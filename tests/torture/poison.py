@@ -106,9 +106,9 @@ def poison_round(folder: Path, seed: int, count: int) -> tuple[Checked, dict[str
         server = place.start()
         spec = definition({"handler": "inline"})
         for name in ("neighbour", "edited-client"):
-            assert place.api.call("PUT", f"/v1/jobs/default.{name}", spec).status == 201
+            place.register(name, spec)
         every = definition({"handler": "inline"}, "1s")
-        assert place.api.call("PUT", "/v1/jobs/default.every", every).status == 201
+        place.register("every", every)
         client = Client(place.port, acks, "client", ["neighbour"], 0.15)
         client.start()
         api = Api(place.port)
@@ -182,7 +182,7 @@ def dead_letter_round(folder: Path, runs: int) -> Checked:
         spec = {**definition({"command": program}), "retry": {"max": 1, "backoff": "1s"}}
         jobs = [f"failing{n}" for n in range(10)]
         for job in jobs:
-            assert place.api.call("PUT", f"/v1/jobs/default.{job}", spec).status == 201
+            place.register(job, spec)
         dead: list[str] = []
         never = threading.Event()
         for number in range(runs):

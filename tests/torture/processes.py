@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from http.client import HTTPException
 from pathlib import Path
 
@@ -69,6 +70,15 @@ class Place:
         self.api = Api(self.port)
         self.server: Proc | None = None
         self.workers: list[Proc] = []
+
+    def register(self, name: str, spec: object) -> None:
+        """Create a job; sent again to a busy server that did not decide in time."""
+        until(partial(self._registered, name, spec), f"{name} is registered")
+
+    def _registered(self, name: str, spec: object) -> bool | None:
+        answer = self.api.call("PUT", f"/v1/jobs/default.{name}", spec)
+        assert answer.status in {200, 201, 202, 503}, answer
+        return answer.status in {200, 201} or None
 
     def launch(self, failpoint: str = "", env: Mapping[str, str] | None = None) -> Proc:
         """Start the server; it may end by its failpoint at any time."""

@@ -112,8 +112,7 @@ def _have_sent(senders: list[Sender], wanted: int) -> bool | None:
 def _register(place: Place) -> None:
     for number in range(JOBS):
         spec = {**definition({"handler": "inline"}), "pool": "default"}
-        answer = place.api.call("PUT", f"/v1/jobs/default.manual{number}", spec)
-        assert answer.status == 201, answer
+        place.register(f"manual{number}", spec)
 
 
 def repeats(folder: Path, faults: int, seed: int) -> Figures:

@@ -42,7 +42,7 @@ def test_server_on_a_full_disk_says_so_when_it_starts_and_when_it_ends(tmp_path:
         register(place)
         # It ends while there is no room for its report.
         spec = definition({"command": command(place.witness, 3)})
-        assert place.api.call("PUT", "/v1/jobs/default.long", spec).status == 201
+        place.register("long", spec)
         assert trigger(place.api, "long", "once").status == 202
         until(lambda: began(place, "long") or None, "the long one runs")
         ballast = fill(disk)

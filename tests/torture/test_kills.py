@@ -27,7 +27,7 @@ def test_program_of_a_killed_server_has_ended_before_its_run_starts_again(tmp_pa
     with placed(tmp_path) as place:
         place.start()
         spec = definition({"command": command(place.witness, 14)})
-        assert place.api.call("PUT", "/v1/jobs/default.long", spec).status == 201
+        place.register("long", spec)
         assert place.api.call("POST", "/v1/jobs/default.long:trigger").status == 202
         first = until(lambda: next(marks(place.witness), None), "the program runs")
         assert place.server is not None
