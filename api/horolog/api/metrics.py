@@ -7,9 +7,10 @@ counts from its own start. No job and no run is ever a label. What a scrape can 
 Cost: about 1 us an event, in the thread that calls `fold`.
 """
 
+import functools
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol, cast
 
 import msgspec
@@ -96,7 +97,7 @@ class Metrics:
         """`gauges`: asked at each scrape, from any thread."""
         self._gauges = gauges
         self._lock = threading.Lock()
-        self._waiting: deque[Sequence[Batch]] = deque()
+        self._waiting: deque[list[Batch] | tuple[Sequence[Hint], int]] = deque()
         self._open: dict[RunId, _Open] = {}
         # Cost: a series more for each counter. The package gives its function no types.
         cast("Callable[[], None]", disable_created_metrics)()
@@ -142,6 +143,11 @@ class Metrics:
             "horolog_transaction_seconds", "Commits of the log.",
             buckets=COMMIT_S, registry=registry,
         )  # fmt: skip
+        # Cost: to find a child by its labels takes longer than to count.
+        self._fire_latency_of = functools.cache(self._fire_latency.labels)
+        self._start_latency_of = functools.cache(self._start_latency.labels)
+        self._slots_of = functools.cache(self._slots.labels)
+        self._runs_of = functools.cache(self._runs.labels)
         self._handlers: Mapping[type[Event], Callable[[Any], None]] = {
             RunPlanned: self._planned,
             RunStarted: self._started,
@@ -161,17 +167,13 @@ class Metrics:
 
     def offer(self, batches: Sequence[Batch]) -> None:
         """Batches were committed; `fold` counts them."""
-        self._waiting.append(batches)
+        self._waiting.append(list(batches))
         if len(self._waiting) > BATCHES_WAITING_MAX:
             self.fold()
 
-    def hints(self, hints: Iterable[Hint], now_us: int) -> None:
-        """Runs were offered to workers."""
-        for hint in hints:
-            run = self._open.get(hint.run_id) if hint.offer == 1 else None
-            if run is not None and run.counts and not run.started_us:
-                late_s = max(now_us - run.due_us, 0) / US_PER_S
-                self._fire_latency.labels(run.tier, run.pool).observe(late_s)
+    def hints(self, hints: Sequence[Hint], now_us: int) -> None:
+        """Runs were offered to workers; `fold` counts them."""
+        self._waiting.append((hints, now_us))
 
     def replied(self, reply: Reply) -> None:
         """A command was answered."""
@@ -188,7 +190,11 @@ class Metrics:
         """Count what was offered."""
         with self._lock:
             while self._waiting:
-                for batch in self._waiting.popleft():
+                offered = self._waiting.popleft()
+                if isinstance(offered, tuple):
+                    self._hinted(*offered)
+                    continue
+                for batch in offered:
                     for event in batch.events:
                         handler = self._handlers.get(type(event))
                         if handler is not None:
@@ -198,6 +204,13 @@ class Metrics:
         """Everything, for a scrape."""
         self.fold()
         return generate_latest(self._registry)
+
+    def _hinted(self, hints: Sequence[Hint], now_us: int) -> None:
+        for hint in hints:
+            run = self._open.get(hint.run_id) if hint.offer == 1 else None
+            if run is not None and run.counts and not run.started_us:
+                late_s = max(now_us - run.due_us, 0) / US_PER_S
+                self._fire_latency_of(run.tier, run.pool).observe(late_s)
 
     # --- events
 
@@ -213,15 +226,15 @@ class Metrics:
             # A manual run, or one that was planned before this process began.
             run = self._open[event.run_id] = _Open(event.at_us, "", "", False, False)
         elif run.is_slot:
-            self._slots.labels("run").inc()
+            self._slots_of("run").inc()
             if run.counts:
                 late_s = (event.at_us - run.due_us) / US_PER_S
-                self._start_latency.labels(run.tier, run.pool).observe(late_s)
+                self._start_latency_of(run.tier, run.pool).observe(late_s)
             run.is_slot = run.counts = False
         run.started_us = event.at_us
 
     def _succeeded(self, event: RunSucceeded) -> None:
-        self._runs.labels("succeeded").inc()
+        self._runs_of("succeeded").inc()
         self._lasted(event.run_id, event.at_us)
         self._open.pop(event.run_id, None)
 

@@ -135,7 +135,7 @@ def _docstring(text: str, indent: str) -> list[str]:
 
 
 def _enum_class(schema: EnumType) -> list[str]:
-    lines = [f"class {short_name(schema.full_name)}(enum.Enum):"]
+    lines = [f"class {short_name(schema.full_name)}(Symbol):"]
     lines += _docstring(schema.doc, "    ")
     lines.append("")
     lines += [f'    {symbol.upper()} = "{symbol}"' for symbol in schema.symbols]
@@ -224,11 +224,12 @@ def records_source(schemas: tuple[SchemaFile, ...]) -> str:
         "Times are microseconds since the epoch, UTC, where the name ends in `_us`.",
         '"""',
         "",
-        "import enum",
         "from collections.abc import Mapping",
         "from typing import Final, NewType, TypeAlias",
         "",
         "import msgspec",
+        "",
+        "from horolog.schemas.symbols import Symbol",
     ]
     for name in sorted(used, key=str):
         base, doc = NEW_TYPES[str(name)]

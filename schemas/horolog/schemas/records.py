@@ -5,11 +5,12 @@ file and run that again.
 Times are microseconds since the epoch, UTC, where the name ends in `_us`.
 """
 
-import enum
 from collections.abc import Mapping
 from typing import Final, NewType, TypeAlias
 
 import msgspec
+
+from horolog.schemas.symbols import Symbol
 
 JobId = NewType("JobId", str)
 """`<tenant>.<name>` of a job."""
@@ -21,7 +22,7 @@ TenantId = NewType("TenantId", str)
 """Name of a tenant."""
 
 
-class Tier(enum.Enum):
+class Tier(Symbol):
     """Priority tier of a run; ready queues are drained 70/20/10."""
 
     HIGH = "high"
@@ -29,7 +30,7 @@ class Tier(enum.Enum):
     LOW = "low"
 
 
-class Gap(enum.Enum):
+class Gap(Symbol):
     """What a fixed-time slot does that falls into an hour the clock jumps over: shift = once,
     right after the gap; skip = no slot.
     """
@@ -38,7 +39,7 @@ class Gap(enum.Enum):
     SKIP = "skip"
 
 
-class OverlapHour(enum.Enum):
+class OverlapHour(Symbol):
     """Which pass of an hour that comes twice carries a fixed-time slot."""
 
     FIRST = "first"
@@ -46,7 +47,7 @@ class OverlapHour(enum.Enum):
     BOTH = "both"
 
 
-class CatchUp(enum.Enum):
+class CatchUp(Symbol):
     """What happens to missed slots: one = the latest runs, all = each runs, oldest first, skip =
     none runs.
     """
@@ -56,7 +57,7 @@ class CatchUp(enum.Enum):
     SKIP = "skip"
 
 
-class Overlap(enum.Enum):
+class Overlap(Symbol):
     """What a due slot does while a run of the job is open: start beside it, be skipped, wait
     (one waits), or cancel it and start when it has ended.
     """
@@ -67,7 +68,7 @@ class Overlap(enum.Enum):
     REPLACE = "replace"
 
 
-class AttemptOutcome(enum.Enum):
+class AttemptOutcome(Symbol):
     """How an attempt ended that did not succeed: lost = its lease ended without a report;
     released = given back by the worker, at no cost.
     """
@@ -80,7 +81,7 @@ class AttemptOutcome(enum.Enum):
     UNSPECIFIED = "unspecified"
 
 
-class SkipReason(enum.Enum):
+class SkipReason(Symbol):
     """Why a slot did not become a run."""
 
     CATCH_UP = "catch_up"
@@ -94,7 +95,7 @@ class SkipReason(enum.Enum):
     UNSPECIFIED = "unspecified"
 
 
-class RunOrigin(enum.Enum):
+class RunOrigin(Symbol):
     """Why a run exists: its slot came, its slot was missed and made up, a backfill named it, or
     somebody triggered it.
     """
@@ -105,7 +106,7 @@ class RunOrigin(enum.Enum):
     MANUAL = "manual"
 
 
-class ReportKind(enum.Enum):
+class ReportKind(Symbol):
     """The report that is answered."""
 
     HEARTBEAT = "heartbeat"
@@ -114,7 +115,7 @@ class ReportKind(enum.Enum):
     UNSPECIFIED = "unspecified"
 
 
-class DispatchStatus(enum.Enum):
+class DispatchStatus(Symbol):
     """State of a run as the dispatcher sees it: asked for and not yet admitted, may be claimed
     from not_before_us on, held by a worker, or nothing to dispatch.
     """
@@ -126,7 +127,7 @@ class DispatchStatus(enum.Enum):
     UNSPECIFIED = "unspecified"
 
 
-class RunResult(enum.Enum):
+class RunResult(Symbol):
     """What a worker says of the attempt it executed."""
 
     SUCCEEDED = "succeeded"
@@ -136,7 +137,7 @@ class RunResult(enum.Enum):
     UNSPECIFIED = "unspecified"
 
 
-class RefusalReason(enum.Enum):
+class RefusalReason(Symbol):
     """Why a claim was refused: another worker holds the run, it is not due, the plan is older
     than the run's, or the run is not open.
     """
@@ -148,7 +149,7 @@ class RefusalReason(enum.Enum):
     UNSPECIFIED = "unspecified"
 
 
-class Verdict(enum.Enum):
+class Verdict(Symbol):
     """Answer to a report: it counted, it counted and the run is to be cancelled, or its token is
     dead or wrong and nothing changed.
     """
@@ -159,7 +160,7 @@ class Verdict(enum.Enum):
     UNSPECIFIED = "unspecified"
 
 
-class StopReason(enum.Enum):
+class StopReason(Symbol):
     """Why a worker must stop a run."""
 
     CANCELLED = "cancelled"
@@ -167,7 +168,7 @@ class StopReason(enum.Enum):
     UNSPECIFIED = "unspecified"
 
 
-class JobStatus(enum.Enum):
+class JobStatus(Symbol):
     """State of a job: asked for, active, paused, or deleted and remembered for the idempotency
     window.
     """
@@ -179,7 +180,7 @@ class JobStatus(enum.Enum):
     UNSPECIFIED = "unspecified"
 
 
-class RunStatus(enum.Enum):
+class RunStatus(Symbol):
     """State of a run that is not at its end: asked for, planned, waiting to be claimed, held by
     a worker, or dead until redriven or discarded.
     """

@@ -76,4 +76,4 @@ SNAPSHOT_TAIL: Final = 100_000
 """Events a recovery reads beyond the snapshots, about: at some 30 microseconds each."""
 COMMANDS_PER_STEP: Final = 500
 REPORTS_PER_STEP: Final = 5_000
-WAKES_PER_STEP: Final = 1_000
+WAKES_PER_STEP: Final = 250

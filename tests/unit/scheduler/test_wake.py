@@ -37,9 +37,21 @@ def test_dense_job_of_which_nothing_starts_is_planned_all_the_same() -> None:
     assert core.job().planned_to_us > core.now_us
 
 
+def test_job_of_every_few_seconds_is_planned_some_slots_at_a_time() -> None:
+    core = Core()
+    core.create(replace(definition(), schedule=Schedule(every_us=5 * SECOND_US)))
+    job = core.job()
+    assert len(job.runs) == 6
+    slot_us = core.state.next_slot_of(job)
+    assert slot_us is not None
+    assert wake_us(core.state, job, core.now_us) == slot_us - LOOKAHEAD_US // 2
+    core.pass_time(slot_us - LOOKAHEAD_US // 2 - core.now_us)
+    assert job.planned_to_us == core.now_us + LOOKAHEAD_US
+
+
 def test_wake_of_a_job_is_a_lookahead_before_its_next_slot() -> None:
     core = Core()
-    core.create(replace(definition(), schedule=Schedule(every_us=20 * SECOND_US)))
+    core.create(replace(definition(), schedule=Schedule(every_us=40 * SECOND_US)))
     job = core.job()
     slot_us = core.state.next_slot_of(job)
     assert slot_us is not None

@@ -71,7 +71,9 @@ class ReadyQueues:
             waiting = [tier for tier, queue in self._queues.items() if queue]
             if not waiting:
                 break
-            tier = min(waiting, key=lambda each: max(self._passes[each], self._now))
+            tier = waiting[0]
+            if len(waiting) > 1:
+                tier = min(waiting, key=lambda each: max(self._passes[each], self._now))
             hint = self._queues[tier].take()
             if hint.valid_until_us < now_us:
                 continue

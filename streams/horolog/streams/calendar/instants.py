@@ -1,5 +1,6 @@
 """One instant as a user writes it: ISO 8601 with a time of day, with or without an offset."""
 
+import functools
 import re
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
@@ -7,6 +8,7 @@ from typing import Final, NamedTuple
 from horolog.streams.calendar.limits import (
     EARLIEST_S,
     LATEST_S,
+    PARSED_INSTANTS_MAX,
     S_PER_DAY,
     S_PER_HOUR,
     S_PER_MINUTE,
@@ -32,6 +34,7 @@ class At(NamedTuple):
     offset_s: int | None
 
 
+@functools.lru_cache(maxsize=PARSED_INSTANTS_MAX)
 def parse_at(text: str) -> At:
     """Read an instant; ValueError says in words what is wrong, for the user."""
     match = _AT.fullmatch(text.strip())

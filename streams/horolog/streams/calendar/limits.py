@@ -40,6 +40,7 @@ NEAREST_YEARS_MAX: Final = 40
 NEAREST_MONTHS_KEPT_MAX: Final = 4_096
 
 PARSED_EXPRESSIONS_MAX: Final = 16_384
+PARSED_INSTANTS_MAX: Final = 4_096
 WALLS_MAX: Final = 4_096
 """Expressions kept ready to evaluate; about 10 KB each."""
 

@@ -22,6 +22,7 @@ from horolog.schemas.records import (
     Hints,
     Reply,
     ReportAnswered,
+    RunState,
     StopRun,
     TenantSettings,
 )
@@ -238,7 +239,10 @@ class EmbeddedHost:
                 return True
 
     def _route(self, outbox: Outbox, message: Message) -> None:
-        if isinstance(message, Grant | ReportAnswered | ClaimRefused | StopRun):
+        if isinstance(message, RunState):
+            # Cost: the most frequent first; a look at a union costs as much as all else here.
+            outbox.add(message)
+        elif isinstance(message, Grant | ReportAnswered | ClaimRefused | StopRun):
             self._listener.worker(message)
         elif isinstance(message, Reply):
             self._listener.reply(message)

@@ -43,12 +43,12 @@ class Outbox:
 
     def add(self, message: DispatcherMessage | Resend) -> None:
         """Keep a message for the next `flush`, or begin to send a dispatcher what it asked for."""
-        if isinstance(message, Resend):
-            self._resends[message.dispatcher] = _Resending(message, list(self._state.jobs))
-        elif isinstance(message, EpochSuperseded):
-            self._told.append((message.dispatcher, message))
-        else:
+        if isinstance(message, RunState | JobAsk | TenantJobs):
             self._waiting.setdefault(self._dispatcher_of(message.tenant), []).append(message)
+        elif isinstance(message, Resend):
+            self._resends[message.dispatcher] = _Resending(message, list(self._state.jobs))
+        else:
+            self._told.append((message.dispatcher, message))
 
     def digests(self) -> None:
         """Send each dispatcher the digest of its open runs; by the ledger, since the owner before

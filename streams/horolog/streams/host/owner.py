@@ -222,11 +222,14 @@ class Owner:
         force_setattr(event, "batch", self._first_seq)
         evolve(state, event)
         self._events.append(event)
+        kind = type(event)
         job_id: JobId | None = getattr(event, "job_id", None)
         if job_id is not None:
-            self._touched.add(job_id)
             self._snapshotter.changed(job_id, seq, now_us)
-        kind = type(event)
+            # Cost: a start or success lets no job wake earlier, so its timer may stand: it finds
+            # nothing to do, once, where each look at all runs would cost as much as the event.
+            if kind is not RunStarted and kind is not RunSucceeded:
+                self._touched.add(job_id)
         if kind is RunStarted:
             self.soft.begin(event.run_id, event.inbox)  # type: ignore[union-attr]  # by its type
         elif kind is RunSucceeded or kind is AttemptEnded:

@@ -36,7 +36,7 @@ def _first(state: PartitionState, job: Job, after_us: int) -> int | None:
     slot_us = state.next_slot_of(job)
     if slot_us is not None and slot_us > after_us:
         # Again when it comes, should there be no room for it before.
-        early_us = max(slot_us - LOOKAHEAD_US, _few_left_us(job))
+        early_us = _early_us(job, slot_us)
         first_us = early_us if early_us > after_us else slot_us
     for run in job.runs.values():
         # Nothing is to be decided of a run before it is due.
@@ -47,12 +47,19 @@ def _first(state: PartitionState, job: Job, after_us: int) -> int | None:
     return first_us
 
 
-def _few_left_us(job: Job) -> int:
-    """When no more than `AHEAD_LEAST` runs will be planned ahead; 0 = it is so by now."""
-    if len(job.runs) <= AHEAD_LEAST:
-        return 0
-    run = next(islice(reversed(job.runs.values()), AHEAD_LEAST, None))
-    return run.due_us if run.is_unstarted_slot else 0
+def _early_us(job: Job, slot_us: int) -> int:
+    """When the next slot is to be planned: a lookahead before it; if slots are planned already, so
+    much later that several are at once, and some are left.
+    """
+    runs = reversed(job.runs.values())
+    last = next(runs, None)
+    if last is None or not last.is_unstarted_slot or last.due_us <= slot_us - LOOKAHEAD_US:
+        return slot_us - LOOKAHEAD_US
+    early_us = slot_us - LOOKAHEAD_US // 2
+    before = next(islice(runs, AHEAD_LEAST - 1, None), None)
+    if before is not None and before.is_unstarted_slot:
+        early_us = max(early_us, before.due_us)
+    return early_us
 
 
 def _of_run(job: Job, run: Run) -> Iterator[int]:
