@@ -210,9 +210,10 @@ def records_source(schemas: tuple[SchemaFile, ...]) -> str:
                 enums.setdefault(named.full_name, named)
             else:
                 records.setdefault(named.full_name, named)
-    alone = {one.record.full_name for one in schemas}
+    alone = {one.record.full_name: one.record for one in schemas}
     nested = [record for name, record in records.items() if name not in alone]
-    ordered = [*nested, *(one.record for one in schemas)]
+    # One that stands alone may be part of another one too, and then comes before it.
+    ordered = [*nested, *(alone[name] for name in records if name in alone)]
     used = {field.python_type for record in ordered for field in record.fields} - {None}
     if unknown := used - NEW_TYPES.keys():
         raise SchemaError(f"horolog.type names {sorted(map(str, unknown))}; see NEW_TYPES")

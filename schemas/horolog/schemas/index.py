@@ -68,7 +68,7 @@ INDEX: Final[dict[str, tuple[str, int]]] = {
     "LogChunk": ("workers/LogChunk", 0x1266AF0D7A7ED3D8),
     "Mark": ("workers/Mark", 0xE4F535FABB10E7DE),
     "ReleaseRuns": ("workers/ReleaseRuns", 0xC48228AF3FD1108B),
-    "JobSnapshot": ("snapshots/JobSnapshot", 0x7D2C085401AF4A32),
+    "JobSnapshot": ("snapshots/JobSnapshot", 0x3D5ED9EEE770AD87),
     "KeysSnapshot": ("snapshots/KeysSnapshot", 0x9631DC45D52D41E4),
     "PartitionSnapshot": ("snapshots/PartitionSnapshot", 0x5688B99E1FAC8759),
     "RunSnapshot": ("snapshots/RunSnapshot", 0xB1D752F1523F081A),

@@ -2356,138 +2356,6 @@ class ReleaseRuns(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The releases."""
 
 
-class JobSnapshot(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A job without its open runs and keys."""
-
-    job_id: JobId
-    """The job; key of the record."""
-
-    seq: int
-    """State of the ledger it was taken at."""
-
-    status: JobStatus
-    """Its state."""
-
-    version: int
-    """Version of the definition."""
-
-    definition: JobDefinition | None = None
-    """The definition; absent in a stub."""
-
-    kept: tuple[DefinitionVersion, ...] = ()
-    """Older definitions that open runs keep."""
-
-    created_us: int = 0
-    """When it was created."""
-
-    accounted_to_us: int = 0
-    """Slots up to here are decided."""
-
-    planned_to_us: int = 0
-    """Slots up to here have a run or a decision."""
-
-    paused_until_us: int | None = None
-    """Instant at which a paused job resumes by itself."""
-
-    deleted_us: int | None = None
-    """When it was deleted."""
-
-    trigger_tokens_milli: int = 0
-    """Thousandths of triggers left in the bucket."""
-
-    trigger_at_us: int = 0
-    """When the bucket was last counted."""
-
-    cursors: tuple[Cursor, ...] = ()
-    """Ranges being turned into runs."""
-
-    cursor_next: int = 1
-    """Number of the next cursor."""
-
-    skipped: tuple[SkippedRange, ...] = ()
-    """Ranges that may be backfilled."""
-
-    commands: tuple[CommandMemory, ...] = ()
-    """The last commands."""
-
-    ended: tuple[EndedToken, ...] = ()
-    """Completions of the last minutes."""
-
-    rejected: tuple[int, ...] = ()
-    """Tokens whose rejection is recorded."""
-
-    requested_by: str = ""
-    """Command that asked for it, while requested."""
-
-    reply_to: str = ""
-    """Who waits for the answer, while requested."""
-
-    principal: str = ""
-    """Who asked, while requested."""
-
-    parts: tuple[str, ...] = ()
-    """Names of the run and key records that belong to it."""
-
-
-class KeysSnapshot(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Remembered keys of a job, of one hour."""
-
-    job_id: JobId
-    """The job; key of the record."""
-
-    seq: int
-    """State of the ledger it was taken at."""
-
-    hour: int
-    """Hours since the epoch."""
-
-    keys: tuple[RunKey, ...]
-    """The keys."""
-
-
-class PartitionSnapshot(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What belongs to no job, and how far the snapshots of jobs reach."""
-
-    partition: int
-    """Ledger partition."""
-
-    seq: int
-    """State of the ledger it was taken at."""
-
-    covered_seq: int
-    """Each job is covered up to here."""
-
-    log_id: str
-    """Name of the log."""
-
-    generation: int
-    """Generation of the log."""
-
-    partitions: int
-    """Number of ledger partitions."""
-
-    writer_epoch: int
-    """Epoch of the owner."""
-
-    at_us: int
-    """Time of the last event."""
-
-    lease_time_us: int
-    """Lease time reached."""
-
-    positions: Mapping[str, int] = {}
-    """Input positions."""
-
-    dispatcher_epochs: Mapping[str, int] = {}
-    """Epochs recorded, by dispatcher partition."""
-
-    tzdata: str
-    """Version of the zone rules."""
-
-    zones: tuple[ZoneRules, ...] = ()
-    """Zone rules in force, in order."""
-
-
 class RunSnapshot(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An open run."""
 
@@ -2583,6 +2451,141 @@ class RunSnapshot(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     reply_to: str = ""
     """Who waits for the answer, while pending."""
+
+
+class JobSnapshot(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A job without its keys; with its open runs if they are few and small."""
+
+    job_id: JobId
+    """The job; key of the record."""
+
+    seq: int
+    """State of the ledger it was taken at."""
+
+    status: JobStatus
+    """Its state."""
+
+    version: int
+    """Version of the definition."""
+
+    definition: JobDefinition | None = None
+    """The definition; absent in a stub."""
+
+    kept: tuple[DefinitionVersion, ...] = ()
+    """Older definitions that open runs keep."""
+
+    created_us: int = 0
+    """When it was created."""
+
+    accounted_to_us: int = 0
+    """Slots up to here are decided."""
+
+    planned_to_us: int = 0
+    """Slots up to here have a run or a decision."""
+
+    paused_until_us: int | None = None
+    """Instant at which a paused job resumes by itself."""
+
+    deleted_us: int | None = None
+    """When it was deleted."""
+
+    trigger_tokens_milli: int = 0
+    """Thousandths of triggers left in the bucket."""
+
+    trigger_at_us: int = 0
+    """When the bucket was last counted."""
+
+    cursors: tuple[Cursor, ...] = ()
+    """Ranges being turned into runs."""
+
+    cursor_next: int = 1
+    """Number of the next cursor."""
+
+    skipped: tuple[SkippedRange, ...] = ()
+    """Ranges that may be backfilled."""
+
+    commands: tuple[CommandMemory, ...] = ()
+    """The last commands."""
+
+    ended: tuple[EndedToken, ...] = ()
+    """Completions of the last minutes."""
+
+    rejected: tuple[int, ...] = ()
+    """Tokens whose rejection is recorded."""
+
+    requested_by: str = ""
+    """Command that asked for it, while requested."""
+
+    reply_to: str = ""
+    """Who waits for the answer, while requested."""
+
+    principal: str = ""
+    """Who asked, while requested."""
+
+    parts: tuple[str, ...] = ()
+    """Names of the run and key records that belong to it."""
+
+    runs: tuple[RunSnapshot, ...] = ()
+    """Its open runs, if no part holds one."""
+
+
+class KeysSnapshot(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Remembered keys of a job, of one hour."""
+
+    job_id: JobId
+    """The job; key of the record."""
+
+    seq: int
+    """State of the ledger it was taken at."""
+
+    hour: int
+    """Hours since the epoch."""
+
+    keys: tuple[RunKey, ...]
+    """The keys."""
+
+
+class PartitionSnapshot(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What belongs to no job, and how far the snapshots of jobs reach."""
+
+    partition: int
+    """Ledger partition."""
+
+    seq: int
+    """State of the ledger it was taken at."""
+
+    covered_seq: int
+    """Each job is covered up to here."""
+
+    log_id: str
+    """Name of the log."""
+
+    generation: int
+    """Generation of the log."""
+
+    partitions: int
+    """Number of ledger partitions."""
+
+    writer_epoch: int
+    """Epoch of the owner."""
+
+    at_us: int
+    """Time of the last event."""
+
+    lease_time_us: int
+    """Lease time reached."""
+
+    positions: Mapping[str, int] = {}
+    """Input positions."""
+
+    dispatcher_epochs: Mapping[str, int] = {}
+    """Epochs recorded, by dispatcher partition."""
+
+    tzdata: str
+    """Version of the zone rules."""
+
+    zones: tuple[ZoneRules, ...] = ()
+    """Zone rules in force, in order."""
 
 
 Command: TypeAlias = (

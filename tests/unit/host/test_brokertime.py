@@ -80,3 +80,15 @@ def test_step_of_the_clock_that_the_broker_confirms_is_believed_after_a_minute()
         rig.clock.now_us()
     rig.advance(MINUTE_US)
     assert rig.clock.offset_us == rig.hand.at_us - rig.hand.booted_us
+
+
+def test_host_that_began_under_a_clock_ahead_decides_by_true_time_once_the_clock_is_right() -> None:
+    rig = Rig(off_us=3_600 * SECOND_US)
+    with pytest.raises(Unavailable):
+        rig.check()
+    rig.hand.at_us -= 3_600 * SECOND_US
+    rig.clock.now_us()
+    rig.advance(MINUTE_US)
+    rig.clock.now_us()
+    rig.check()
+    assert abs(rig.clock.now_us() - rig.broker.at_us) < SECOND_US

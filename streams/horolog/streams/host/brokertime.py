@@ -7,7 +7,7 @@ ledger's time, which never runs back, would stay ahead for all owners after it.
 from typing import Final, Protocol
 
 from horolog.schemas.errors import CLOCK_DISAGREES, Unavailable
-from horolog.streams.host.clock import BrokerTime, SteadyClock
+from horolog.streams.host.clock import STEP_US, BrokerTime, SteadyClock
 from horolog.streams.limits import SECOND_US
 
 ASK_EVERY_US: Final = 10 * SECOND_US
@@ -46,4 +46,8 @@ class TimeCheck:
                 CLOCK_DISAGREES,
                 f"this host's time is {off_us / SECOND_US:+.1f} s from the broker's; at most 2 s",
             )
+        if self._clock.ahead_us > STEP_US:
+            # It began under a wrong clock: all it gave since was refused here. To wait until true
+            # time has come there could take hours.
+            self._clock.go_back()
         self._next_us = self._clock.boot_us() + ASK_EVERY_US

@@ -74,6 +74,10 @@ class SteadyClock:
         """How long time stands still, until the clock has come to what was given; 0: it moves."""
         return max(self._last_us - self._clock.boot_us() - self._offset_us, 0)
 
+    def go_back(self) -> None:
+        """Give the time believed, though a later one was given: nobody decided by that one."""
+        self._last_us = 0
+
     @property
     def offset_us(self) -> int:
         """What the time believed is beyond boot time."""

@@ -110,8 +110,10 @@ class Snapshotter:
             self._graves[job_id] = state.seq
             yield snapshot.job_key(job_id), snapshot.tombstone(job_id, state.seq)
         else:
-            parts = dict(snapshot.parts_of(job, state.seq))
-            yield snapshot.job_key(job_id), snapshot.job_record(job, state.seq, tuple(parts))
+            is_whole = snapshot.holds_runs(job)
+            runs = snapshot.runs_of(job, state.seq) if is_whole else ()
+            parts = dict(snapshot.parts_of(job, state.seq, with_runs=not is_whole))
+            yield snapshot.job_key(job_id), snapshot.job_record(job, state.seq, tuple(parts), runs)
             for name, record in parts.items():
                 # A part of keys is as it was while no key of its hour came or went.
                 mark = record.keys if isinstance(record, KeysSnapshot) else None

@@ -1,7 +1,8 @@
 """State as records and back: the snapshots of jobs, and the canonical form for digests.
 
-One job is several records: the job itself, each open run, its keys by hour; the job's record names
-the parts that count, so a part left over from an older snapshot does no harm.
+One job is several records: the job itself, with its open runs while they are few and small, else
+each open run, and its keys by hour; the job's record names the parts that count, so a part left
+over from an older snapshot does no harm.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,6 +22,7 @@ from horolog.streams.scheduler.evolve import with_rules
 from horolog.streams.scheduler.state import Job, Lease, PartitionState, Run
 
 PARTITION_KEY = "partition"
+RUNS_WITHIN_MAX = 16
 
 SnapshotRecord = JobSnapshot | RunSnapshot | KeysSnapshot | PartitionSnapshot
 
@@ -30,10 +32,29 @@ def job_key(job_id: JobId) -> str:
     return f"job/{job_id}"
 
 
-def parts_of(job: Job, seq: int) -> Iterator[tuple[str, RunSnapshot | KeysSnapshot]]:
+def holds_runs(job: Job) -> bool:
+    """Whether a job's own record has room for all its open runs.
+
+    Cost: with a record each, a job that recurs each second is a dozen rows in as many places of
+    the file instead of one.
+    """
+    return len(job.runs) <= RUNS_WITHIN_MAX and all(
+        run.payload is None for run in job.runs.values()
+    )
+
+
+def runs_of(job: Job, seq: int) -> tuple[RunSnapshot, ...]:
+    """The open runs of a job, in their order."""
+    return tuple(_run_record(job.job_id, run, seq) for run in job.runs.values())
+
+
+def parts_of(
+    job: Job, seq: int, *, with_runs: bool = True
+) -> Iterator[tuple[str, RunSnapshot | KeysSnapshot]]:
     """The open runs and the remembered keys of a job, by the key of their record."""
-    for run in job.runs.values():
-        yield f"run/{run.run_id}", _run_record(job.job_id, run, seq)
+    if with_runs:
+        for record in runs_of(job, seq):
+            yield f"run/{record.run_id}", record
     hours: dict[int, list[str]] = {}
     for key, remembered in job.keys.items():
         hours.setdefault(remembered.at_us // HOUR_US, []).append(key)
@@ -49,8 +70,10 @@ def parts_of(job: Job, seq: int) -> Iterator[tuple[str, RunSnapshot | KeysSnapsh
         )
 
 
-def job_record(job: Job, seq: int, parts: tuple[str, ...]) -> JobSnapshot:
-    """A job without its parts, as of `seq`."""
+def job_record(
+    job: Job, seq: int, parts: tuple[str, ...], runs: tuple[RunSnapshot, ...] = ()
+) -> JobSnapshot:
+    """A job as of `seq`, without its parts; `runs`: all its open runs, if no part holds one."""
     return JobSnapshot(
         job_id=job.job_id,
         seq=seq,
@@ -78,6 +101,7 @@ def job_record(job: Job, seq: int, parts: tuple[str, ...]) -> JobSnapshot:
         reply_to=job.reply_to,
         principal=job.principal,
         parts=parts,
+        runs=runs,
     )
 
 
@@ -113,6 +137,7 @@ def job_from(record: JobSnapshot, parts: Mapping[str, RunSnapshot | KeysSnapshot
         reply_to=record.reply_to,
         principal=record.principal,
     )
+    job.runs.update((within.run_id, _run_from(within)) for within in record.runs)
     for name in record.parts:
         part = parts[name]
         if isinstance(part, RunSnapshot):
