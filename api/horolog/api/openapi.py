@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 from starlette.requests import Request
 
-from horolog.api import problems
+from horolog.api import contract, problems
 from horolog.api.definition_models import JobPatch, JobRequest, NamedJobRequest
 from horolog.api.faults import Fault, Refused
 from horolog.api.json_values import Json
@@ -56,13 +56,6 @@ BODIES: Final[tuple[type[BaseModel], ...]] = (
     TriggerRequest,
 )
 """Models of bodies that routes name."""
-
-_REF: Final = "#/components/schemas/{model}"
-
-_PROBLEM: Final[Object] = {
-    "description": "What is wrong, and what would be right.",
-    "content": {problems.CONTENT_TYPE: {"schema": {"$ref": _REF.format(model="Problem")}}},
-}
 
 _TEXT: Final[Object] = {"type": "string"}
 _FLAG: Final[Object] = {"type": "boolean", "default": False}
@@ -129,7 +122,7 @@ def described(
         ]
     }
     if body is not None:
-        schema: Object = {"$ref": _REF.format(model=body.__name__)}
+        schema: Object = {"$ref": contract.REF.format(model=body.__name__)}
         made["requestBody"] = {
             "required": not optional,
             "content": {media_type: {"schema": schema} for media_type in media_types},
@@ -163,20 +156,17 @@ def query_names(route: APIRoute) -> list[str]:
 
 
 class DescribedApp(FastAPI):
-    """An app whose document has the schemas that `described` names, and problems as errors."""
+    """An app whose document has the schemas that `described` names, and those of answers."""
 
     def openapi(self) -> dict[str, Any]:
         """The OpenAPI document."""
         if self.openapi_schema is None:
             _, definitions = models_json_schema(
-                [(model, "validation") for model in BODIES], ref_template=_REF
+                [(model, "validation") for model in BODIES], ref_template=contract.REF
             )
             made = super().openapi()
             made["components"] = {"schemas": {**definitions["$defs"], "Problem": problems.SCHEMA}}
-            for path in made["paths"].values():
-                for operation in path.values():
-                    operation["responses"].pop("422", None)
-                    operation["responses"]["default"] = _PROBLEM
+            contract.add_answers(made)
         return super().openapi()
 
 

@@ -3,6 +3,7 @@
 import base64
 from collections.abc import Iterable
 
+from horolog.api.answers import AttemptAnswer, OutputFields, RunAnswer, SlotAnswer
 from horolog.api.definitions import spec_of
 from horolog.api.json_values import Json
 from horolog.api.values import instant_text
@@ -69,7 +70,7 @@ def version_of(row: VersionRow) -> dict[str, Json]:
     }
 
 
-def run_of(row: RunRow) -> dict[str, Json]:
+def run_of(row: RunRow) -> RunAnswer:
     """A run as it is now."""
     return {
         "runId": row.run_id,
@@ -98,7 +99,7 @@ def run_of(row: RunRow) -> dict[str, Json]:
     }
 
 
-def attempt_of(row: AttemptRow) -> dict[str, Json]:
+def attempt_of(row: AttemptRow) -> AttemptAnswer:
     """One attempt."""
     return {
         "attempt": row.attempt,
@@ -114,7 +115,7 @@ def attempt_of(row: AttemptRow) -> dict[str, Json]:
     }
 
 
-def output_of(output: bytes) -> dict[str, Json]:
+def output_of(output: bytes) -> OutputFields:
     """The result of a run: as text if it is text, else in base64."""
     try:
         return {"output": output.decode()}
@@ -122,9 +123,9 @@ def output_of(output: bytes) -> dict[str, Json]:
         return {"outputBase64": base64.b64encode(output).decode()}
 
 
-def slot_of(row: SlotRow) -> dict[str, Json]:
+def slot_of(row: SlotRow) -> SlotAnswer:
     """What became of a slot or of a range of slots."""
-    shown: dict[str, Json] = {
+    shown: SlotAnswer = {
         "slot": at(row.to_us),
         "slots": row.slots_count,
         "outcome": row.outcome,
@@ -133,5 +134,5 @@ def slot_of(row: SlotRow) -> dict[str, Json]:
         "coalescedInto": row.into,
     }
     if row.slots_count != 1 or row.after_us != row.to_us:
-        shown |= {"after": at(row.after_us), "to": at(row.to_us)}
+        shown["after"], shown["to"] = at(row.after_us), at(row.to_us)
     return shown

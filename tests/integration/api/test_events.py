@@ -7,6 +7,7 @@ import httpx2
 import pytest
 
 from tests.acceptance.server import Server, serving
+from tests.integration.api.conforming import client
 
 Json = dict[str, object]
 
@@ -21,8 +22,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture
 def http(server: Server) -> Iterator[httpx2.Client]:
     """A client of it."""
-    with httpx2.Client(base_url=server.url, timeout=30, trust_env=False) as client:
-        yield client
+    with client(server.url) as made:
+        yield made
 
 
 def create(http: httpx2.Client, name: str) -> httpx2.Response:

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 import httpx2
 import pytest
 
+from horolog.api.contract import ANSWERS
 from tests.acceptance.server import ROOT, Server, serving
+from tests.integration.api.conforming import client
 from tests.waiting import until
 
 
@@ -21,8 +23,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture
 def http(server: Server) -> Iterator[httpx2.Client]:
     """A client of it."""
-    with httpx2.Client(base_url=server.url, timeout=30, trust_env=False) as client:
-        yield client
+    with client(server.url) as made:
+        yield made
 
 
 JOB = {"schedule": {"cron": "0 6 * * *"}, "target": {"handler": "x"}}
@@ -279,12 +281,17 @@ def test_body_that_is_wrong_is_refused_with_a_pointer_to_what_is(
     assert [each["pointer"] for each in answer.json()["errors"]] == [pointer]
 
 
-def test_document_describes_every_body_and_all_it_refers_to(http: httpx2.Client) -> None:
+def test_document_describes_every_body_every_answer_and_all_it_refers_to(
+    http: httpx2.Client,
+) -> None:
     text = http.get("/openapi.json").text
     document = json.loads(text)
     schemas = document["components"]["schemas"]
     referred = set(re.findall(r'"#/components/schemas/([^"]+)"', text))
     assert referred == set(schemas)
+    assert {(method, path) for path, each in document["paths"].items() for method in each} == set(
+        ANSWERS
+    )
     no_body = {"jobs_resume", "runs_retry", "workers_drain"}
     for path in document["paths"].values():
         for method, operation in path.items():

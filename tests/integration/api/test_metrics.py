@@ -8,6 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.acceptance.server import ROOT, Server, serving
+from tests.integration.api.conforming import client
 from tests.waiting import until
 
 Samples = Mapping[tuple[str, frozenset[tuple[str, str]]], float]
@@ -24,8 +25,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture
 def http(server: Server) -> Iterator[httpx2.Client]:
     """A client of it."""
-    with httpx2.Client(base_url=server.url, timeout=30, trust_env=False) as client:
-        yield client
+    with client(server.url) as made:
+        yield made
 
 
 def scrape(http: httpx2.Client) -> Samples:

@@ -12,6 +12,7 @@ import pytest
 
 from horolog.cli.exits import Exit
 from tests.acceptance.server import Server, serving
+from tests.integration.api.conforming import client
 from tests.waiting import until
 
 FUNCTION = """\
@@ -37,8 +38,8 @@ def server(tmp_path: Path) -> Iterator[Server]:
 @pytest.fixture
 def http(server: Server) -> Iterator[httpx2.Client]:
     """A client of it."""
-    with httpx2.Client(base_url=server.url, timeout=30, trust_env=False) as client:
-        yield client
+    with client(server.url) as made:
+        yield made
 
 
 def listed(http: httpx2.Client) -> dict[str, dict[str, object]]:

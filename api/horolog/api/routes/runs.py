@@ -98,7 +98,7 @@ async def logs(request: Request, run: str) -> Response:
 async def read(request: Request, run: str) -> Response:
     """A run with its attempts."""
     detail = await _detail(request, run_id_in(request, run))
-    attempts: list[Json] = [views.attempt_of(row) for row in detail.attempts]
+    attempts = [views.attempt_of(row) for row in detail.attempts]
     return JSONResponse({**views.run_of(detail.run), "attempts": attempts})
 
 
