@@ -5,7 +5,6 @@ spec_of ◄──────────────────
 """
 
 import base64
-import binascii
 import json
 import re
 from typing import Final, cast
@@ -201,7 +200,8 @@ def payload_bytes(
             faults.append(Fault(pointer="/payloadBase64", detail=detail, error=CONTRADICTION))
         try:
             return base64.b64decode(payload_base64, validate=True)
-        except binascii.Error as error:
+        except ValueError as error:
+            # Also of a character that is not ASCII, which is no `binascii.Error`.
             faults.append(Fault(pointer="/payloadBase64", detail=f"is no base64: {error}"))
             return b""
     if payload is None:

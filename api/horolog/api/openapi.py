@@ -58,14 +58,16 @@ BODIES: Final[tuple[type[BaseModel], ...]] = (
 """Models of bodies that routes name."""
 
 _TEXT: Final[Object] = {"type": "string"}
-_FLAG: Final[Object] = {"type": "boolean", "default": False}
+_EITHER: Final[Object] = {"anyOf": [{"type": "boolean"}, {"type": "integer", "enum": [0, 1]}]}
+_FLAG: Final[Object] = {**_EITHER, "default": False}
 _INSTANT: Final[Object] = {"type": "string", "format": "date-time"}
 _TEXTS: Final[Object] = {"type": "array", "items": {"type": "string"}}
 _NUMBER: Final[Object] = {"type": "integer", "minimum": 0}
 
 
-def _numbers(least: int, most: int, default: int) -> Object:
-    return {"type": "integer", "minimum": least, "maximum": most, "default": default}
+def _count(default: int) -> Object:
+    """Of things to give. Without a maximum: more than the most is clamped, not refused."""
+    return {"type": "integer", "minimum": 1, "default": default}
 
 
 _QUERY: Final[Mapping[str, tuple[Object, str]]] = {
@@ -73,16 +75,16 @@ _QUERY: Final[Mapping[str, tuple[Object, str]]] = {
     "at": (_INSTANT, "The slot, or an instant near it; absent: the latest."),
     "attempt": (_NUMBER, "Number of the attempt."),
     "cancelRunning": (_FLAG, "Whether open runs are cancelled too."),
-    "count": (_numbers(1, NEXT_MAX, NEXT_DEFAULT), "How many slots."),
+    "count": (_count(NEXT_DEFAULT), f"How many slots; more than {NEXT_MAX} is clamped."),
     "cursor": (_TEXT, "`nextCursor` of the page before."),
     "fencingToken": (_NUMBER, "As the lease had it."),
     "follow": (_FLAG, "Whether to wait for more until the run has ended."),
     "from": (_INSTANT, "Begin, inclusive."),
     "label": (_TEXTS, "`KEY=VALUE` that the jobs have; several: all of them."),
     "last": (_FLAG, "Whether nothing follows."),
-    "limit": (_numbers(1, PAGE_MAX, PAGE_DEFAULT), "Rows a page; more is clamped."),
+    "limit": (_count(PAGE_DEFAULT), f"Rows a page; more than {PAGE_MAX} is clamped."),
     "offset": (_NUMBER, "Bytes of the attempt's output before this piece."),
-    "paused": ({"type": "boolean"}, "Only paused jobs, or only others."),
+    "paused": (_EITHER, "Only paused jobs, or only others."),
     "pool": (_TEXT, "Only jobs of this pool of workers."),
     "q": (_TEXT, "Text that the job's name has."),
     "status": (_TEXTS, "Only runs of these statuses, also separated by commas."),

@@ -134,6 +134,7 @@ def test_unknown_field_is_refused_with_the_nearest_known(
         ({"labels": {"a": 1}}, "/labels/a", "1 is not a string"),
         ({"payload": {"a": 1}, "contentType": "text/plain"}, "/payload", "is not a string"),
         ({"payloadBase64": "*"}, "/payloadBase64", "no base64"),
+        ({"payloadBase64": "MQ\u00e9="}, "/payloadBase64", "no base64"),
         ({"schedule": {"every": "1m", "start": "soon"}}, "/schedule/start", '"soon"'),
         ({"schedule": {"anchor": "2026-01-01"}}, "/schedule/anchor", "is no instant"),
     ],
