@@ -1,5 +1,5 @@
 # One command each. All of them bring their environment themselves: Python >= 3.11 with pip is enough.
-.PHONY: check test fmt format-check lint types imports generated unit fresh torture lock bench simulate generate environment
+.PHONY: check test fmt format-check lint types imports generated unit fresh torture servers lock bench simulate generate environment
 .DEFAULT_GOAL := check
 
 BIN := .venv/bin
@@ -51,6 +51,11 @@ FAULTS ?= 300
 SEED ?= 0
 torture: environment
 	$(BIN)/python -m tests.torture --faults $(FAULTS) --seed $(SEED)
+
+# A broker (or BROKERS=3), as the tests start one; says its address, and ends with Ctrl-C.
+BROKERS ?= 1
+servers: environment
+	$(BIN)/python -m tests.servers $(BROKERS)
 
 # Fresh seeds, an hour of virtual time each; a failing one prints the command that replays it.
 SEEDS ?= 100
