@@ -6,7 +6,7 @@ import subprocess
 import sys
 from concurrent.futures import Future
 from pathlib import Path
-from typing import cast
+from typing import Protocol, cast
 
 import msgspec
 from confluent_kafka import Consumer, Producer
@@ -19,11 +19,15 @@ from tests.waiting import until
 CONFIG = {"socket.timeout.ms": 10_000}
 
 
+class Admin(Protocol):
+    """As much of AdminClient as its stubs leave untyped."""
+
+    def create_topics(self, new_topics: list[NewTopic]) -> dict[str, Future[None]]: ...
+
+
 def make_topic(servers: str, name: str, copies: int) -> None:
-    admin = AdminClient({**CONFIG, "bootstrap.servers": servers})
-    topics = [NewTopic(name, 1, replication_factor=copies)]
-    create = admin.create_topics  # pyright: ignore[reportUnknownMemberType]  # no stub
-    made = cast("dict[str, Future[None]]", create(topics))
+    admin = cast("Admin", AdminClient({**CONFIG, "bootstrap.servers": servers}))
+    made = admin.create_topics([NewTopic(name, 1, replication_factor=copies)])
     for one in made.values():
         one.result(30)
 
