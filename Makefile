@@ -68,6 +68,7 @@ generated: environment
 	$(PYTHON) -m horolog.streams.scheduler.diagram --check
 	$(PYTHON) -m horolog.schemas.error_pages --check
 	$(PYTHON) -m horolog.api.documents --check
+	$(PYTHON) -m horolog.cli.reference --check
 
 # Writes what is derived from the .avsc files, the transition table, the errors and the API.
 generate: environment
@@ -75,6 +76,7 @@ generate: environment
 	$(PYTHON) -m horolog.streams.scheduler.diagram
 	$(PYTHON) -m horolog.schemas.error_pages
 	$(PYTHON) -m horolog.api.documents
+	$(PYTHON) -m horolog.cli.reference
 
 # Newest versions that pyproject.toml allows, with the hash of each file; names no registry.
 COMPILE := UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile --quiet --upgrade \

@@ -26,6 +26,7 @@ ENTRY_POINTS = frozenset(
     {
         "horolog.cli.__main__",
         "horolog.cli.main",
+        "horolog.cli.reference",
         "horolog.api.documents",
         "horolog.schemas.error_pages",
         "horolog.schemas.generate",

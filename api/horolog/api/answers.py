@@ -86,6 +86,8 @@ class JobAnswer(JobHead, Definition):
     pauseReason: str
     next: list[Instant]
     """Slots to come."""
+    asOf: NotRequired[Instant]
+    """The instant it is shown at, if that was asked for."""
 
 
 class JobPage(TypedDict):
@@ -110,6 +112,17 @@ class BackfillAnswer(TypedDict):
     jobId: str
     changed: bool
     """Whether there is anything to make up."""
+    slots: NotRequired["BackfilledSlots"]
+    """Of a dry run: which."""
+
+
+@_answer
+class BackfilledSlots(TypedDict):
+    """Slots that would be made up."""
+
+    count: int
+    first: NotRequired[Instant]
+    last: NotRequired[Instant]
 
 
 class Upcoming(TypedDict):
@@ -147,6 +160,7 @@ class SlotPage(TypedDict):
     """Slots and their outcomes."""
 
     items: list[SlotAnswer]
+    nextCursor: str
 
 
 @_answer
@@ -234,6 +248,8 @@ class RunDetailAnswer(RunAnswer):
     """A run with its attempts."""
 
     attempts: list[AttemptAnswer]
+    asOf: NotRequired[Instant]
+    """The instant it is shown at, if that was asked for."""
 
 
 class RunPage(TypedDict):
@@ -422,3 +438,39 @@ class ReadyAnswer(TypedDict):
 
     status: Literal["ok", "unavailable"]
     detail: str
+
+
+@_answer
+class ProjectionPartition(TypedDict):
+    """How far tables are with a ledger partition."""
+
+    partition: int
+    position: int
+    """Last event of the ledger that is in the tables."""
+    end: int
+    """Last event of the ledger."""
+    lagRecords: int
+    lagSeconds: float
+    """Age of the oldest event that is not in the tables."""
+
+
+class ProjectionAnswer(TypedDict):
+    """Tables that are built together."""
+
+    name: str
+    partitions: list[ProjectionPartition]
+
+
+class ProjectionPage(TypedDict):
+    """All tables that reads come from."""
+
+    items: list[ProjectionAnswer]
+
+
+@_answer
+class RebuiltAnswer(TypedDict):
+    """Tables that were built anew."""
+
+    name: str
+    events: int
+    """Folded; 0: it was only checked."""

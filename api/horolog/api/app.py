@@ -11,7 +11,17 @@ from horolog.api.backend import Backend
 from horolog.api.context import Context, Gateways
 from horolog.api.cursors import Cursors
 from horolog.api.edge import SameSite
-from horolog.api.routes import events, jobs, leases, runs, system, tenants, workers
+from horolog.api.routes import (
+    events,
+    jobs,
+    leases,
+    projections,
+    runs,
+    slots,
+    system,
+    tenants,
+    workers,
+)
 
 
 def create_app(
@@ -47,10 +57,12 @@ def routed() -> FastAPI:
     for router in (
         leases.router,
         events.router,
+        slots.router,
         jobs.router,
         runs.router,
         tenants.router,
         workers.router,
+        projections.router,
         system.router,
     ):
         app.include_router(router, dependencies=[Depends(openapi.check_parameters)])

@@ -10,6 +10,7 @@ from horolog.api.workers import WorkerState
 from horolog.projections.logs import LogStore
 from horolog.projections.queries import Queries
 from horolog.schemas.records import Command, Event, Reply, RunId
+from horolog.streams.host.preview import Preview
 from horolog.streams.host.tenants import TenantLimits
 
 
@@ -19,6 +20,18 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     ready: bool
     detail: str
     """Why not, or what is odd all the same; empty: all is well."""
+
+
+class Lag(msgspec.Struct, frozen=True, kw_only=True):
+    """How far the tables are with a ledger partition."""
+
+    partition: int
+    position: int
+    """`seq` of the last event in the tables."""
+    end: int
+    """`seq` of the last event in the ledger."""
+    seconds: float
+    """Age of the oldest event that is not in the tables; 0 = all are."""
 
 
 class Backend(Protocol):
@@ -48,12 +61,26 @@ class Backend(Protocol):
         """Up to which `seq` the history has each ledger partition."""
         ...
 
+    def projection_lags(self) -> Sequence[Lag]:
+        """How far the tables are with each ledger partition; from a thread that may wait."""
+        ...
+
+    def rebuild_projections(self) -> int:
+        """Build the tables anew and swap them in; how many events were folded. Takes as long as
+        the log is; from a thread that may wait. Raises Unavailable or Corrupt: the old ones stay.
+        """
+        ...
+
     def events(self, partition: int, after_seq: int) -> Iterator[Event]:
         """Events of a ledger partition after one, in order; any thread may ask."""
         ...
 
     async def submit(self, command: Command) -> Reply:
         """Have a command decided. Raises Unavailable if it is not within 5 s."""
+        ...
+
+    async def preview(self, command: Command) -> Preview:
+        """What a command would do now; nothing is done. Raises Unavailable."""
         ...
 
     async def wait_for(self, partition: int, seq: int, timeout_s: float) -> bool:

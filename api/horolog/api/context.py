@@ -128,8 +128,14 @@ def new_job_id(request: Request, name: Json, whole: Json) -> JobId:
 
 
 async def decided(request: Request, command: Command) -> Reply:
-    """The reply to a command; raises Denied if it was refused."""
-    reply = await context_of(request).backend.submit(command)
+    """The reply to a command; raises Denied if it was refused. With `validateOnly` the reply it
+    would have, and nothing is done.
+    """
+    backend = context_of(request).backend
+    if is_dry(request):
+        reply = (await backend.preview(command)).reply
+    else:
+        reply = await backend.submit(command)
     accepted(reply)
     return reply
 
@@ -143,7 +149,11 @@ def accepted(reply: Reply) -> None:
 def written(
     body: dict[str, Json], reply: Reply, *, status: int = 200, version: int | None = None
 ) -> JSONResponse:
-    """The answer to a write, with the position that a later read can ask for."""
+    """The answer to a write, with the position that a later read can ask for; that to a dry one
+    (`seq` 0) is 200 and has none.
+    """
+    if not reply.seq:
+        return JSONResponse(body)
     headers = {POSITION: f"{reply.partition}:{reply.seq}"}
     if version:
         headers["ETag"] = f'"{version}"'

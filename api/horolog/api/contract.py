@@ -41,7 +41,7 @@ _HEAD: Final = {200: Answer(answers.JobHead, _POSITION)}
 _UPDATED: Final = Answer(answers.WrittenJob, _WRITTEN)
 _CREATED: Final = {200: _UPDATED, 201: _UPDATED}
 _EVENTS: Final = {200: Answer(answers.EventPage)}
-_NAMED: Final = {202: Answer(answers.RunName, _POSITION)}
+_NAMED: Final = {200: Answer(answers.RunName), 202: Answer(answers.RunName, _POSITION)}
 _DEAD: Final = {200: Answer(answers.DeadRunsAnswer)}
 
 ANSWERS: Final[Mapping[tuple[str, str], _Answers]] = {
@@ -56,10 +56,16 @@ ANSWERS: Final[Mapping[tuple[str, str], _Answers]] = {
     ("get", "/v1/events"): {200: Answer(media_type="text/event-stream; charset=utf-8")},
     ("post", "/v1/jobs"): _CREATED,
     ("get", "/v1/jobs"): {200: Answer(answers.JobPage)},
-    ("post", "/v1/jobs/{job}:trigger"): {202: Answer(answers.TriggerAnswer, _POSITION)},
+    ("post", "/v1/jobs/{job}:trigger"): {
+        200: Answer(answers.TriggerAnswer),
+        202: Answer(answers.TriggerAnswer, _POSITION),
+    },
     ("post", "/v1/jobs/{job}:pause"): _HEAD,
     ("post", "/v1/jobs/{job}:resume"): _HEAD,
-    ("post", "/v1/jobs/{job}:backfill"): {202: Answer(answers.BackfillAnswer, _POSITION)},
+    ("post", "/v1/jobs/{job}:backfill"): {
+        200: Answer(answers.BackfillAnswer),
+        202: Answer(answers.BackfillAnswer, _POSITION),
+    },
     ("get", "/v1/jobs/{job}/next"): {200: Answer(answers.UpcomingPage)},
     ("get", "/v1/jobs/{job}/slots"): {200: Answer(answers.SlotPage)},
     ("get", "/v1/jobs/{job}/versions"): {200: Answer(answers.VersionPage)},
@@ -80,6 +86,8 @@ ANSWERS: Final[Mapping[tuple[str, str], _Answers]] = {
     ("put", "/v1/tenants/{tenant}"): {200: Answer(answers.TenantAnswer, _TAG)},
     ("get", "/v1/workers"): {200: Answer(answers.WorkerPage)},
     ("post", "/v1/workers/{worker}:drain"): {200: Answer(answers.WorkerAnswer)},
+    ("get", "/v1/projections"): {200: Answer(answers.ProjectionPage)},
+    ("post", "/v1/projections/{name}:rebuild"): {200: Answer(answers.RebuiltAnswer)},
     ("post", "/v1/schedules:explain"): {200: Answer(answers.ExplainAnswer)},
     ("get", "/livez"): {200: Answer(answers.LiveAnswer)},
     ("get", "/readyz"): {200: Answer(answers.ReadyAnswer), 503: Answer(answers.ReadyAnswer)},
@@ -122,6 +130,7 @@ _OF_IDS: Final = {
     "run": errors.UNKNOWN_RUN,
     "tenant": errors.UNKNOWN_TENANT,
     "worker": errors.UNKNOWN_WORKER,
+    "name": errors.UNKNOWN_PROJECTION,
 }
 
 

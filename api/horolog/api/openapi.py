@@ -73,6 +73,7 @@ def _count(default: int) -> Object:
 _QUERY: Final[Mapping[str, tuple[Object, str]]] = {
     "after": (_NUMBER, "`nextAfter` of the page before: a `seq` of the ledger partition."),
     "at": (_INSTANT, "The slot, or an instant near it; absent: the latest."),
+    "asOf": (_INSTANT, "As it was at this instant of the past."),
     "attempt": (_NUMBER, "Number of the attempt."),
     "cancelRunning": (_FLAG, "Whether open runs are cancelled too."),
     "count": (_count(NEXT_DEFAULT), f"How many slots; more than {NEXT_MAX} is clamped."),

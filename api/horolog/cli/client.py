@@ -69,9 +69,12 @@ class Client:
         *,
         params: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
+        is_long: bool = False,
     ) -> Answer:
-        """Do."""
-        return self._call("POST", path, body=body or {}, params=params, headers=headers)
+        """Do. `is_long`: waits as long as it takes."""
+        return self._call(
+            "POST", path, body=body or {}, params=params, headers=headers, is_long=is_long
+        )
 
     def put(
         self,
@@ -126,8 +129,9 @@ class Client:
         body: Object | None = None,
         params: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
+        is_long: bool = False,
     ) -> Answer:
-        return self._checked(self._send(method, path, body, params, headers))
+        return self._checked(self._send(method, path, body, params, headers, is_long=is_long))
 
     def _send(
         self,
@@ -136,12 +140,17 @@ class Client:
         body: Object | None,
         params: Mapping[str, str] | None,
         headers: Mapping[str, str] | None,
+        *,
+        is_long: bool = False,
     ) -> Answer:
+        timeout = httpx2.Timeout(_TIMEOUT_S, read=None) if is_long else self._http.timeout
         sent = dict(headers or {})
         if method == "GET":
             sent |= self._seen()
         try:
-            response = self._http.request(method, path, json=body, params=params, headers=sent)
+            response = self._http.request(
+                method, path, json=body, params=params, headers=sent, timeout=timeout
+            )
         except httpx2.TransportError as error:
             raise self._unreachable(error) from error
         position = response.headers.get(_POSITION, "")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from horolog.api.backend import Health
+from horolog.api.backend import Health, Lag
 from horolog.api.metrics import Gauges, Metrics
 from horolog.api.workers import WorkerState
 from horolog.cli.history_process import HistoryProcess
@@ -27,6 +27,7 @@ from horolog.schemas.errors import UNAVAILABLE, Unavailable
 from horolog.schemas.records import Command, Event, Hint, Reply, RunId
 from horolog.streams.host.clock import SteadyClock, SystemClock
 from horolog.streams.host.embedded import EmbeddedHost
+from horolog.streams.host.preview import Preview
 from horolog.streams.host.tenants import TenantLimits
 from horolog.streams.host.tzdata import tzdata_version, zone_rules
 from horolog.streams.log import Batch, check_not_behind
@@ -201,6 +202,25 @@ class Embedded:
             if not waiting:
                 self._replies.pop(command.command_id, None)
 
+    async def preview(self, command: Command) -> Preview:
+        """See `Backend`. Raises Unavailable if the host is not at work within 5 s."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Preview] = loop.create_future()
+
+        def told(preview: Preview) -> None:
+            with contextlib.suppress(RuntimeError):
+                # The loop is closed, with whoever asked.
+                loop.call_soon_threadsafe(_settle, future, preview)
+
+        self.host.preview(command, told)
+        try:
+            async with asyncio.timeout(REPLY_WAIT_S):
+                return await future
+        except TimeoutError as error:
+            raise self.host.unavailable or Unavailable(
+                UNAVAILABLE, "not decided within 5 s"
+            ) from error
+
     def _ask(self, asked: "_Asked") -> None:
         """Offer a command, and again each second until it is answered or the time is over."""
         if asked.future.done():
@@ -254,6 +274,22 @@ class Embedded:
     def positions(self) -> Mapping[int, int]:
         """See `Backend`."""
         return self.projector.positions()
+
+    def projection_lags(self) -> Sequence[Lag]:
+        """See `Backend`."""
+        return [self._lag(partition) for partition in range(self.partitions)]
+
+    def _lag(self, partition: int) -> Lag:
+        position, end = self.projector.position(partition), self.log.last_seq(partition)
+        oldest = next(self.events(partition, position), None) if position < end else None
+        late_us = 0 if oldest is None else max(self.now_us() - oldest.at_us, 0)
+        return Lag(partition=partition, position=position, end=end, seconds=late_us / SECOND_US)
+
+    def rebuild_projections(self) -> int:
+        """See `Backend`."""
+        folded: list[int] = [0]
+        self.projector.rebuild(lambda progress: folded.append(progress.events))
+        return folded[-1]
 
     def events(self, partition: int, after_seq: int) -> Iterator[Event]:
         """See `Backend`."""
@@ -330,6 +366,11 @@ def clock_told(clock: SteadyClock) -> str:
             "decided by; nothing new becomes due until it has come there"
         )
     return ""
+
+
+def _settle(future: "asyncio.Future[Preview]", preview: Preview) -> None:
+    if not future.done():
+        future.set_result(preview)
 
 
 class _Asked:

@@ -95,9 +95,10 @@ def index(
     )
 
 
-def show(session: Session, name: str) -> None:
-    """Show a job."""
-    job = session.client.get(f"/v1/jobs/{session.job_id(name)}").object
+def show(session: Session, name: str, as_of: str | None = None) -> None:
+    """Show a job, as it is or as it was at an instant."""
+    params = None if as_of is None else {"asOf": as_of}
+    job = session.client.get(f"/v1/jobs/{session.job_id(name)}", params).object
     lines = [(key, _plain(value)) for key, value in job.items() if value not in (None, "", {}, [])]
     session.out.item(job, lines)
 
@@ -203,17 +204,30 @@ def payload_of(text: str) -> Json:
     return decoded
 
 
-def backfill(session: Session, name: str, start: str, end: str, tier: str) -> None:
-    """Turn past slots into runs."""
+def backfill(
+    session: Session, name: str, start: str, end: str, tier: str, *, dry: bool = False
+) -> None:
+    """Turn past slots into runs, after saying which; `dry`: only say."""
     job_id = session.job_id(name)
-    confirm(session, f"backfill {job_id} from {start} to {end}")
     body: Object = {"from": start, "to": end, "priority": tier}
-    answer = session.client.post(f"/v1/jobs/{job_id}:backfill", body).object
-    if answer["changed"] is True:
-        session.out.line(f"{job_id} is being backfilled")
-        session.out.note(f"next: horolog runs {name}")
-    else:
+    path = f"/v1/jobs/{job_id}:backfill"
+    preview = session.client.post(f"{path}?validateOnly=true", body).object
+    slots = preview["slots"]
+    assert isinstance(slots, dict)
+    if not slots["count"]:
         session.out.line("nothing to fill: every slot of the range had its run")
+        return
+    told = f"{slots['count']} slots of {job_id}, from {slots['first']} to {slots['last']}"
+    if dry:
+        if session.out.is_table:
+            session.out.line(f"would run {told}")
+        else:
+            session.out.value(preview)
+        return
+    confirm(session, f"run {told}")
+    session.client.post(path, body)
+    session.out.line(f"running {told}")
+    session.out.note(f"next: horolog runs {name}")
 
 
 def confirm(session: Session, what: str) -> None:

@@ -33,6 +33,7 @@ administration.install(app)
 
 Name = Annotated[str, typer.Argument(help="Name or whole ID of a job.")]
 RunName = Annotated[str, typer.Argument(help="ID of a run.")]
+AsOf = Annotated[str | None, typer.Option(help="As it was at this instant of the past.")]
 Places = Annotated[list[str], typer.Option("-f", "--file", help="File or folder; `-f` again.")]
 Context = typer.Context
 ROLES = frozenset({"scheduler", "dispatcher", "projector", "api", "worker", "gateway", "archiver"})
@@ -138,11 +139,11 @@ def jobs_(
 
 
 @app.command()
-def job(context: Context, name: Name) -> None:
+def job(context: Context, name: Name, as_of: AsOf = None) -> None:
     """Show a job."""
     from horolog.cli import jobs
 
-    jobs.show(session_of(context), name)
+    jobs.show(session_of(context), name, as_of)
 
 
 @app.command()
@@ -232,11 +233,12 @@ def backfill(
     start: Annotated[str, typer.Option("--from", help="First instant, inclusive.")],
     end: Annotated[str, typer.Option("--to", help="Last instant, exclusive.")],
     priority: Annotated[str, typer.Option(help="Tier of the runs.")] = "low",
+    dry_run: Annotated[bool, typer.Option(help="Only say which slots they would be.")] = False,
 ) -> None:
     """Turn skipped or never planned slots of the past into runs."""
     from horolog.cli import jobs
 
-    jobs.backfill(session_of(context), name, start, end, priority)
+    jobs.backfill(session_of(context), name, start, end, priority, dry=dry_run)
 
 
 @app.command("runs")
@@ -258,7 +260,7 @@ def runs_(
 
 
 @app.command()
-def run(context: Context, run_id: RunName) -> None:
+def run(context: Context, run_id: RunName, as_of: AsOf = None) -> None:
     """Show a run with its attempts."""
     from horolog.cli import runs
 
@@ -268,7 +270,7 @@ def run(context: Context, run_id: RunName) -> None:
             f"this release runs no {run_id} by itself: it has no Kafka yet",
             hint="`horolog up` runs everything in one process",
         )
-    runs.show(session_of(context), run_id)
+    runs.show(session_of(context), run_id, as_of)
 
 
 @app.command()

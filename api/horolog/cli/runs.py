@@ -74,10 +74,11 @@ def _print(session: Session, items: list[Object], empty: str) -> None:
     session.out.rows(items, _COLUMNS, cells, empty=empty, name="runId")
 
 
-def show(session: Session, run_id: str) -> None:
-    """Show a run with its attempts."""
+def show(session: Session, run_id: str, as_of: str | None = None) -> None:
+    """Show a run with its attempts, as it is or as it was at an instant."""
     _, run_id = session.run_or_job(run_id)
-    run = session.client.get(f"/v1/runs/{run_id}").object
+    params = None if as_of is None else {"asOf": as_of}
+    run = session.client.get(f"/v1/runs/{run_id}", params).object
     lines = [
         (key, str(value))
         for key, value in run.items()

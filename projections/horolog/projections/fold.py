@@ -186,24 +186,38 @@ class Fold:
         position = self._positions[partition]
         seqs = self._seqs[partition]
         known = self._known[partition]
-        add = self._changes.add
         # A projection that is ahead of another is left out until the other has caught up.
-        is_even = max(seqs) == position
+        ahead = None if max(seqs) == position else seqs
         events = _news(batch, position)
         for event in events:
-            if isinstance(event, RunPlanned):
-                known.begins(event.run_id, event.slot_us)
-            elif isinstance(event, RunRequested):
-                known.begins(event.run_id, event.at_us)
-            for number, project in self._routes[type(event)]:
-                if is_even or seqs[number] < event.seq:
-                    for change in project(event, known):
-                        add(change)
-            if type(event) in _ENDS:
-                known.ends(_run_of(event))
+            self._take(event, known, ahead)
         if events:
             self._advance(partition, events[-1])
             self.events_pending += len(events)
+
+    def excerpt(self, partition: int, events: Iterable[Event]) -> None:
+        """Take some events of a partition, whatever is missing between them: for a look at one
+        job, in a store that nobody goes on with.
+        """
+        last: Event | None = None
+        for event in events:
+            self._take(event, self._known[partition], None)
+            last = event
+        if last is not None:
+            self._advance(partition, last)
+
+    def _take(self, event: Event, known: Known, ahead: Sequence[int] | None) -> None:
+        if isinstance(event, RunPlanned):
+            known.begins(event.run_id, event.slot_us)
+        elif isinstance(event, RunRequested):
+            known.begins(event.run_id, event.at_us)
+        add = self._changes.add
+        for number, project in self._routes[type(event)]:
+            if ahead is None or ahead[number] < event.seq:
+                for change in project(event, known):
+                    add(change)
+        if type(event) in _ENDS:
+            known.ends(_run_of(event))
 
     def _advance(self, partition: int, last: Event) -> None:
         self._positions[partition] = last.seq

@@ -181,6 +181,8 @@ RUN_NOT_DEAD: Final = _entry(2015, "run_not_dead", _R, 409, "The run is not a de
     "List the dead letters with `horolog dead`.")
 NOT_BACKFILLABLE: Final = _entry(2016, "not_backfillable", _R, 409, "Slots cannot be backfilled",
     "See which slots were skipped with `horolog backfill JOB --dry-run`.")
+UNKNOWN_PROJECTION: Final = _entry(2017, "unknown_projection", _R, 404,
+    "There is no such projection", "`horolog projections status` lists those there are.")
 
 TAKEN: Final = _entry(3001, "taken", _R, 409, "Another worker has the run",
     "Take the next run.")

@@ -35,7 +35,7 @@ def _unknown(text: str) -> list[str]:
     return missing
 
 
-@pytest.mark.parametrize("text", ["`horolog projections rebuild`", "`horolog dead bury X`"])
+@pytest.mark.parametrize("text", ["`horolog projections bury`", "`horolog dead bury X`"])
 def test_command_that_is_not_there_is_found(text: str) -> None:
     assert _unknown(text)
 

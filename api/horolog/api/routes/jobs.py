@@ -1,4 +1,4 @@
-"""Jobs: create, read, change, pause, trigger, and what will and did become of their slots."""
+"""Jobs: create, read, change, pause, trigger."""
 
 from typing import cast
 
@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from horolog.api import merge_patch, views, why
+from horolog.api import merge_patch, views
 from horolog.api.bodies import PATCH_TYPES, read_json
 from horolog.api.checks import faults_of
 from horolog.api.context import (
@@ -15,7 +15,6 @@ from horolog.api.context import (
     caught_up_to,
     command_id,
     context_of,
-    count_in,
     decided,
     flag_in,
     if_version,
@@ -36,7 +35,7 @@ from horolog.api.definitions import (
 )
 from horolog.api.faults import Fault, Refused
 from horolog.api.json_values import Json
-from horolog.api.limits import NEXT_DEFAULT, NEXT_MAX
+from horolog.api.lookup import as_of, history_as_of, job_row, next_slots
 from horolog.api.openapi import READ_HEADERS, described
 from horolog.api.problems import Denied
 from horolog.api.requests import BackfillRequest, PauseRequest, TriggerRequest
@@ -49,23 +48,22 @@ from horolog.schemas.errors import JOB_EXISTS, UNKNOWN_JOB, VERSION_MISMATCH
 from horolog.schemas.records import (
     BackfillJob,
     CreateJob,
+    CursorStarted,
     DeleteJob,
     JobDefinition,
     JobId,
     PauseJob,
     ResumeJob,
+    RunOrigin,
     TenantId,
     Tier,
     TriggerJob,
     UpdateJob,
 )
-from horolog.streams.calendar import anchored, next_slot
+from horolog.streams.calendar import count_slots, next_slot, previous_slot
+from horolog.streams.host.preview import Preview
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
-
-
-_EVER_US = 4_102_444_800_000_000
-"""2100-01-01, an upper end for ranges that have none."""
 
 
 @router.post(
@@ -143,7 +141,9 @@ async def index(request: Request) -> Response:
 
 
 @router.post(
-    "/{job}:trigger", status_code=202, openapi_extra=described(TriggerRequest, optional=True)
+    "/{job}:trigger",
+    status_code=202,
+    openapi_extra=described(TriggerRequest, optional=True, query=("validateOnly",)),
 )
 async def trigger(request: Request, job: str) -> Response:
     """Ask for a manual run; the same key names the same run."""
@@ -152,7 +152,7 @@ async def trigger(request: Request, job: str) -> Response:
     faults: list[Fault] = []
     payload = None
     if body.model_fields_set & {"payload", "payload_base64"}:
-        row = await _row(request, job_id)
+        row = await job_row(request, job_id)
         content_type = stored_definition(row.definition).content_type
         payload = payload_bytes(body.payload, body.payload_base64, content_type, faults)
     if faults:
@@ -171,7 +171,9 @@ async def trigger(request: Request, job: str) -> Response:
     return written({"runId": reply.run_id, "jobId": job_id}, reply, status=202)
 
 
-@router.post("/{job}:pause", openapi_extra=described(PauseRequest, optional=True))
+@router.post(
+    "/{job}:pause", openapi_extra=described(PauseRequest, optional=True, query=("validateOnly",))
+)
 async def pause(request: Request, job: str) -> Response:
     """Stop planning a job until it is resumed."""
     job_id = job_id_in(request, job)
@@ -189,7 +191,7 @@ async def pause(request: Request, job: str) -> Response:
     return written(views.job_head(job_id, "paused", reply.version), reply)
 
 
-@router.post("/{job}:resume", openapi_extra=described())
+@router.post("/{job}:resume", openapi_extra=described(query=("validateOnly",)))
 async def resume(request: Request, job: str) -> Response:
     """Plan a paused job again."""
     job_id = job_id_in(request, job)
@@ -200,48 +202,52 @@ async def resume(request: Request, job: str) -> Response:
     return written(views.job_head(job_id, "active", reply.version), reply)
 
 
-@router.post("/{job}:backfill", status_code=202, openapi_extra=described(BackfillRequest))
+@router.post(
+    "/{job}:backfill",
+    status_code=202,
+    openapi_extra=described(BackfillRequest, query=("validateOnly",)),
+)
 async def backfill(request: Request, job: str) -> Response:
     """Turn skipped or never planned slots of the past into runs."""
     job_id = job_id_in(request, job)
     body = read_model(BackfillRequest, await read_json(request))
-    reply = await decided(
-        request,
-        BackfillJob(
-            command_id=command_id(),
-            principal=principal_of(request).name,
-            job_id=job_id,
-            from_us=parse_instant(body.from_),
-            to_us=parse_instant(body.to),
-            tier=Tier(body.priority),
-        ),
+    command = BackfillJob(
+        command_id=command_id(),
+        principal=principal_of(request).name,
+        job_id=job_id,
+        from_us=parse_instant(body.from_),
+        to_us=parse_instant(body.to),
+        tier=Tier(body.priority),
     )
-    return written({"jobId": job_id, "changed": reply.changed}, reply, status=202)
+    shown: dict[str, Json] = {"jobId": job_id}
+    if is_dry(request):
+        preview = await context_of(request).backend.preview(command)
+        accepted(preview.reply)
+        shown["slots"] = await _backfilled(request, job_id, preview)
+        return JSONResponse({**shown, "changed": preview.reply.changed})
+    reply = await decided(request, command)
+    return written({**shown, "changed": reply.changed}, reply, status=202)
 
 
-@router.get("/{job}/next", openapi_extra=described(query=("count",), headers=READ_HEADERS))
-async def upcoming(request: Request, job: str) -> Response:
-    """The next slots of a job."""
-    row = await _row(request, job_id_in(request, job))
-    count = count_in(request, "count", default=NEXT_DEFAULT, most=NEXT_MAX)
-    slots = _next(request, row.job_id, stored_definition(row.definition), count)
-    return JSONResponse({"items": [{"slot": instant_text(slot_us)} for slot_us in slots]})
-
-
-@router.get(
-    "/{job}/slots", openapi_extra=described(query=("from", "to", "limit"), headers=READ_HEADERS)
-)
-async def slots(request: Request, job: str) -> Response:
-    """What became of the slots of a range."""
-    job_id = job_id_in(request, job)
-    await _row(request, job_id)
-    rows = context_of(request).backend.queries.slots(
-        job_id,
-        instant_in(request, "from") or 0,
-        instant_in(request, "to") or _EVER_US,
-        page_limit(request),
-    )
-    return JSONResponse({"items": [views.slot_of(row) for row in rows]})
+async def _backfilled(request: Request, job_id: JobId, preview: Preview) -> dict[str, Json]:
+    """Slots that a backfill would make up: how many, and the first and the last."""
+    await caught_up_to(request, preview.reply.partition, preview.seq)
+    schedule = stored_definition((await job_row(request, job_id)).definition).schedule
+    zones = context_of(request).zones.with_zone(schedule.timezone)
+    ranges = [
+        (event.after_us, event.to_us)
+        for event in preview.events
+        if isinstance(event, CursorStarted) and event.origin is RunOrigin.BACKFILL
+    ]
+    count = sum(count_slots(schedule, job_id, after_us, to_us, zones) for after_us, to_us in ranges)
+    if not count:
+        return {"count": 0}
+    # A range is begun only where a slot was skipped.
+    first_us = next_slot(schedule, job_id, min(ranges)[0], zones)
+    last_us = previous_slot(schedule, job_id, max(ranges)[1], zones)
+    assert first_us is not None
+    assert last_us is not None
+    return {"count": count, "first": instant_text(first_us), "last": instant_text(last_us)}
 
 
 @router.get("/{job}/versions", openapi_extra=described(headers=READ_HEADERS))
@@ -255,18 +261,6 @@ async def versions(request: Request, job: str) -> Response:
     return JSONResponse({"items": [views.version_of(row) for row in rows]})
 
 
-@router.get("/{job}/why", openapi_extra=described(query=("at",), headers=READ_HEADERS))
-async def explain_why(request: Request, job: str) -> Response:
-    """Why a slot ran, waits or did not run."""
-    job_id = job_id_in(request, job)
-    row = await _row(request, job_id)
-    context = context_of(request)
-    trail = why.trail(
-        context.backend, row, instant_in(request, "at"), context.zones, context.backend.now_us()
-    )
-    return JSONResponse({"jobId": job_id, "trail": list(trail)})
-
-
 @router.get(
     "/{job}/runs",
     openapi_extra=described(
@@ -276,7 +270,7 @@ async def explain_why(request: Request, job: str) -> Response:
 async def runs(request: Request, job: str) -> Response:
     """Runs of a job, newest first; `from` inclusive, `to` exclusive."""
     job_id = job_id_in(request, job)
-    await _row(request, job_id)
+    await job_row(request, job_id)
     context = context_of(request)
     query = request.query_params
     statuses = sorted({part for each in query.getlist("status") for part in each.split(",")})
@@ -298,11 +292,18 @@ async def runs(request: Request, job: str) -> Response:
     return JSONResponse({"items": [views.run_of(row) for row in page.rows], "nextCursor": cursor})
 
 
-@router.get("/{job}", openapi_extra=described(headers=READ_HEADERS))
+@router.get("/{job}", openapi_extra=described(query=("asOf",), headers=READ_HEADERS))
 async def read(request: Request, job: str) -> Response:
-    """A job."""
-    row = await _row(request, job_id_in(request, job))
-    body = {**views.job_of(row), "next": _next_text(request, row, 3)}
+    """A job, or with `asOf` the job as it was at an instant of the past."""
+    job_id = job_id_in(request, job)
+    at_us = as_of(request)
+    row = (await history_as_of(request, job_id, at_us)).job(job_id)
+    if row is None or row.status == "deleted":
+        then = "" if at_us is None else f" at {instant_text(at_us)}"
+        raise Denied(UNKNOWN_JOB, f"there {'is' if at_us is None else 'was'} no job {job_id}{then}")
+    body = {**views.job_of(row), "next": _next_text(request, row, 3, at_us)}
+    if at_us is not None:
+        body["asOf"] = instant_text(at_us)
     return JSONResponse(body, headers={"ETag": f'"{row.version}"'})
 
 
@@ -335,7 +336,7 @@ async def replace(request: Request, job: str) -> Response:
             return written(body, reply, status=201, version=reply.version)
         # It was created after what the history shows.
         await caught_up_to(request, reply.partition, reply.seq)
-        row = await _row(request, job_id)
+        row = await job_row(request, job_id)
     return await _update(request, row, definition)
 
 
@@ -347,18 +348,21 @@ async def replace(request: Request, job: str) -> Response:
 )
 async def patch(request: Request, job: str) -> Response:
     """Change some fields (JSON Merge Patch, RFC 7396)."""
-    row = await _row(request, job_id_in(request, job))
+    row = await job_row(request, job_id_in(request, job))
     before = spec_of(stored_definition(row.definition))
     change = canonical_patch(await read_json(request, PATCH_TYPES), before)
     merged = merge_patch.merge(cast("Json", before), change)
     return await _update(request, row, _checked(request, row.job_id, _object(merged)))
 
 
-@router.delete("/{job}", openapi_extra=described(query=("cancelRunning",), headers=("If-Match",)))
+@router.delete(
+    "/{job}",
+    openapi_extra=described(query=("cancelRunning", "validateOnly"), headers=("If-Match",)),
+)
 async def delete(request: Request, job: str) -> Response:
     """Delete a job; running attempts go on unless `cancelRunning` is given."""
     job_id = job_id_in(request, job)
-    _match(request, await _row(request, job_id))
+    _match(request, await job_row(request, job_id))
     reply = await decided(
         request,
         DeleteJob(
@@ -414,38 +418,17 @@ def _checked(request: Request, job_id: JobId, raw: dict[str, Json]) -> JobDefini
 def _written(
     request: Request, job_id: JobId, version: int, definition: JobDefinition
 ) -> dict[str, Json]:
-    return views.written_job(job_id, version, definition, _next(request, job_id, definition, 3))
+    slots = next_slots(request, job_id, definition, 3)
+    return views.written_job(job_id, version, definition, slots)
 
 
-def _next(request: Request, job_id: JobId, definition: JobDefinition, count: int) -> list[int]:
-    context = context_of(request)
-    now_us = context.backend.now_us()
-    schedule = anchored(definition.schedule, now_us)
-    zones = context.zones.with_zone(schedule.timezone)
-    found: list[int] = []
-    after_us = now_us
-    while len(found) < count:
-        slot_us = next_slot(schedule, job_id, after_us, zones)
-        if slot_us is None:
-            break
-        found.append(slot_us)
-        after_us = slot_us
-    return found
-
-
-def _next_text(request: Request, row: JobRow, count: int = 1) -> list[Json]:
+def _next_text(
+    request: Request, row: JobRow, count: int = 1, after_us: int | None = None
+) -> list[Json]:
     if row.status != "active":
         return []
-    slots = _next(request, row.job_id, stored_definition(row.definition), count)
+    slots = next_slots(request, row.job_id, stored_definition(row.definition), count, after_us)
     return [instant_text(slot_us) for slot_us in slots]
-
-
-async def _row(request: Request, job_id: JobId) -> JobRow:
-    await caught_up(request)
-    row = context_of(request).backend.queries.job(job_id)
-    if row is None or row.status == "deleted":
-        raise Denied(UNKNOWN_JOB, f"there is no job {job_id}")
-    return row
 
 
 def _object(raw: Json) -> dict[str, Json]:

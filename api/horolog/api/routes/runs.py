@@ -25,10 +25,12 @@ from horolog.api.context import (
 )
 from horolog.api.json_values import Json
 from horolog.api.limits import FOLLOW_IDLE_S, LOG_READ_BYTES
+from horolog.api.lookup import as_of, history_as_of
 from horolog.api.openapi import READ_HEADERS, described
 from horolog.api.problems import Denied
 from horolog.api.requests import CancelRequest, DeadRunsRequest
 from horolog.api.validation import read as read_model
+from horolog.api.values import instant_text
 from horolog.projections.logs import LogState
 from horolog.projections.rows import ENDED, RunDetail
 from horolog.schemas.errors import UNKNOWN_RUN
@@ -41,7 +43,9 @@ LOOK_AGAIN_S: Final = 0.5
 
 
 @router.post(
-    "/v1/runs/{run}:cancel", status_code=202, openapi_extra=described(CancelRequest, optional=True)
+    "/v1/runs/{run}:cancel",
+    status_code=202,
+    openapi_extra=described(CancelRequest, optional=True, query=("validateOnly",)),
 )
 async def cancel(request: Request, run: str) -> Response:
     """Ask that a run ends."""
@@ -60,7 +64,9 @@ async def cancel(request: Request, run: str) -> Response:
     return written({"runId": run_id}, reply, status=202)
 
 
-@router.post("/v1/runs/{run}:retry", status_code=202, openapi_extra=described())
+@router.post(
+    "/v1/runs/{run}:retry", status_code=202, openapi_extra=described(query=("validateOnly",))
+)
 async def retry(request: Request, run: str) -> Response:
     """Start a dead run again."""
     run_id = run_id_in(request, run)
@@ -94,12 +100,20 @@ async def logs(request: Request, run: str) -> Response:
     return StreamingResponse(body, media_type="text/plain; charset=utf-8", headers=headers)
 
 
-@router.get("/v1/runs/{run}", openapi_extra=described(headers=READ_HEADERS))
+@router.get("/v1/runs/{run}", openapi_extra=described(query=("asOf",), headers=READ_HEADERS))
 async def read(request: Request, run: str) -> Response:
-    """A run with its attempts."""
-    detail = await _detail(request, run_id_in(request, run))
+    """A run with its attempts; with `asOf` as it was at an instant of the past."""
+    run_id = run_id_in(request, run)
+    at_us = as_of(request)
+    detail = (await history_as_of(request, job_of(run_id), at_us)).run(run_id)
+    if detail is None:
+        then = "" if at_us is None else f" at {instant_text(at_us)}"
+        raise Denied(UNKNOWN_RUN, f"there {'is' if at_us is None else 'was'} no run {run_id}{then}")
     attempts = [views.attempt_of(row) for row in detail.attempts]
-    return JSONResponse({**views.run_of(detail.run), "attempts": attempts})
+    shown: dict[str, object] = {**views.run_of(detail.run), "attempts": attempts}
+    if at_us is not None:
+        shown["asOf"] = instant_text(at_us)
+    return JSONResponse(shown)
 
 
 @router.get(
@@ -118,13 +132,17 @@ async def dead_letters(request: Request) -> Response:
     return JSONResponse({"items": [views.run_of(row) for row in page.rows], "nextCursor": cursor})
 
 
-@router.post("/v1/dead-letters:redrive", openapi_extra=described(DeadRunsRequest))
+@router.post(
+    "/v1/dead-letters:redrive", openapi_extra=described(DeadRunsRequest, query=("validateOnly",))
+)
 async def redrive(request: Request) -> Response:
     """Start dead runs again."""
     return await _each_dead(request, RedriveRun)
 
 
-@router.post("/v1/dead-letters:discard", openapi_extra=described(DeadRunsRequest))
+@router.post(
+    "/v1/dead-letters:discard", openapi_extra=described(DeadRunsRequest, query=("validateOnly",))
+)
 async def discard(request: Request) -> Response:
     """Give dead runs up."""
     return await _each_dead(request, DiscardRun)

@@ -9,6 +9,7 @@ not block.
 """
 
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
@@ -30,6 +31,7 @@ from horolog.streams.dispatcher import Dispatcher
 from horolog.streams.host.clock import SteadyClock
 from horolog.streams.host.outbox import Outbox
 from horolog.streams.host.owner import Owner, ZoneSource
+from horolog.streams.host.preview import Preview
 from horolog.streams.limits import MINUTE_US, SECOND_US
 from horolog.streams.log import Batch, Log
 from horolog.streams.scheduler.inputs import Report
@@ -105,6 +107,7 @@ class EmbeddedHost:
         self._offered = threading.Event()
         self._stopping = False
         self._settings: list[TenantSettings] = []
+        self._previews: deque[tuple[Command, Callable[[Preview], None]]] = deque()
         self._digest_next_us = 0
         self._companion: Companion | None = None
         self._thread = threading.Thread(target=self._run, name="horolog-host", daemon=True)
@@ -138,8 +141,12 @@ class EmbeddedHost:
         """Offer a command; `Listener.reply` gets its answer, if it is not lost: repeat it with the
         same command ID until it comes.
         """
-        owner = self._owners[partition_of(command.job_id, len(self._owners))]
-        owner.inbox.command(command)
+        self._owner_of(command).inbox.command(command)
+        self.wake()
+
+    def preview(self, command: Command, told: Callable[[Preview], None]) -> None:
+        """Have `told` called, in the host's thread, with what a command would do now."""
+        self._previews.append((command, told))
         self.wake()
 
     def report(self, partition: int, report: Report) -> None:
@@ -176,6 +183,9 @@ class EmbeddedHost:
     def dispatcher(self) -> Dispatcher:
         """The dispatcher; may be read by the host's thread, and for `explain` by others."""
         return self._dispatcher
+
+    def _owner_of(self, command: Command) -> Owner:
+        return self._owners[partition_of(command.job_id, len(self._owners))]
 
     # --- the host's thread
 
@@ -218,6 +228,9 @@ class EmbeddedHost:
                 self._route(outbox, message)
         self._send_digests(now_us)
         self._dispatch(now_us)
+        while self._previews:
+            command, told = self._previews.popleft()
+            told(self._owner_of(command).preview(command, now_us))
         return bool(batches) or any(owner.inbox for owner in self._owners)
 
     def _commit(self, batches: list[Batch]) -> bool:

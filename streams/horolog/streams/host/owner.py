@@ -17,6 +17,7 @@ from msgspec.structs import force_setattr
 
 from horolog.schemas.records import (
     AttemptEnded,
+    Command,
     CreateJob,
     EpochStarted,
     Event,
@@ -34,6 +35,7 @@ from horolog.schemas.records import (
 )
 from horolog.streams.calendar import next_midnight_after
 from horolog.streams.host.inbox import Inbox, Inputs, MarkRead
+from horolog.streams.host.preview import Preview, preview
 from horolog.streams.host.snapshots import OLDEST_US, Entry, Recovery
 from horolog.streams.host.timers import Timers
 from horolog.streams.limits import MARK_STEP_MAX_US, MINUTE_US, SECOND_US, WAKES_PER_STEP
@@ -160,6 +162,14 @@ class Owner:
         events = [event for event in self._recent if event.at_us >= now_us - MINUTE_US]
         self._recent = []
         return react(self.state, events)
+
+    def preview(self, command: Command, now_us: int) -> Preview:
+        """What a command would do now; changes nothing. Between steps only."""
+        rules: ZoneRules | None = None
+        if isinstance(command, CreateJob | UpdateJob):
+            zone = command.definition.schedule.timezone
+            rules = None if zone in self.state.zones else self._zones(zone)
+        return preview(self.state, command, now_us, () if rules is None else (rules,))
 
     def next_us(self) -> int | None:
         """The next instant (microseconds UTC) at which a step has something to do by itself, but
