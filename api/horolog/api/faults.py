@@ -1,5 +1,6 @@
 """What is wrong with something that was sent: where, what stands there, what would be right."""
 
+import json
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -31,8 +32,11 @@ class Refused(Exception):
 
 
 def shown(value: object) -> str:
-    """A value as it stands in an error: quoted, on one line, cut."""
-    text = repr(value) if not isinstance(value, str) else f'"{value}"'
+    """A value as it stands in an error: as JSON has it, on one line, cut."""
+    if isinstance(value, str):
+        text = f'"{value}"'
+    else:
+        text = json.dumps(value, ensure_ascii=False, default=repr, skipkeys=True)
     text = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
     if len(text) > VALUE_CHARS_SHOWN_MAX:
         return text[: VALUE_CHARS_SHOWN_MAX - 1] + "\N{HORIZONTAL ELLIPSIS}"

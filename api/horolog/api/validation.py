@@ -107,7 +107,9 @@ def _unit_hint(model: type[BaseModel] | None, path: Sequence[str | int]) -> str:
     if owner is None:
         return ""
     for field in owner.model_fields.values():
-        if field.alias == path[-1] and "duration" in str(field.metadata).lower():
+        # Of one that may be absent, the annotation tells.
+        told = f"{field.metadata} {field.annotation}".lower()
+        if field.alias == path[-1] and "duration" in told:
             return ' with a unit, as "90s"'
     return ""
 
