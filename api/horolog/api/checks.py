@@ -4,6 +4,7 @@ The scheduler checks again what counts for safety (`streams.scheduler.definition
 producers pass no API; here each rule is told to a user in the user's words.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -20,8 +21,9 @@ from horolog.schemas.errors import (
 )
 from horolog.schemas.ids import JOB_NAME_PATTERN, TENANT_PATTERN, is_job_name, is_tenant
 from horolog.schemas.records import CatchUp, JobDefinition, JobId, Overlap
-from horolog.streams.calendar import Zones
+from horolog.streams.calendar import Zones, near_matches
 from horolog.streams.calendar import check as check_schedule
+from horolog.streams.host.tzdata import zone_names
 from horolog.streams.limits import LEASE_TERM_MAX_US, LEASE_TERM_MIN_US, MISSED_AFTER_US
 from horolog.streams.scheduler.definitions import (
     BACKOFF_MAX_US,
@@ -32,6 +34,9 @@ from horolog.streams.scheduler.definitions import (
 )
 
 _LABEL_CHARS_MAX: Final = 256
+_LABEL: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._/-]*[A-Za-z0-9])?")
+_MEDIA_TYPE: Final = re.compile(r"[!#$&^\w.+-]+/[!#$&^\w.+-]+(?:\s*;.*)?", re.ASCII)
+"""Type and subtype, then parameters (RFC 6838, 4.2)."""
 _POOL_RIGHT: Final = "lower-case letters, digits and hyphens, at most 63"
 STOP_MARGIN_US: Final = 5 * US_PER_S
 """A worker stops itself its kill grace and some seconds before its lease ends."""
@@ -102,8 +107,16 @@ def _is_web(url: str) -> bool:
     return url.startswith(("http://", "https://"))
 
 
-def _is_label(name: str, value: str) -> bool:
-    return name != "" and len(name) + len(value) <= _LABEL_CHARS_MAX
+def _image(d: JobDefinition) -> str:
+    return "image" if d.target.container is None else d.target.container.image
+
+
+def _bad_label(d: JobDefinition) -> str | None:
+    """Name of a label that cannot be."""
+    for name, value in d.labels.items():
+        if not _LABEL.fullmatch(name) or len(name) + len(value) > _LABEL_CHARS_MAX:
+            return name
+    return None
 
 
 _AMOUNTS: Final[tuple[Rule, ...]] = (
@@ -146,9 +159,10 @@ _AMOUNTS: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         "/labels",
-        lambda d: not all(_is_label(name, value) for name, value in d.labels.items()),
-        lambda _: "a label",
-        f"has no name, or is longer than {_LABEL_CHARS_MAX} characters",
+        lambda d: _bad_label(d) is not None,
+        lambda d: shown(_bad_label(d) or ""),
+        "is no label: a name is letters, digits, and . _ / - within, and with its value has at "
+        f"most {_LABEL_CHARS_MAX} characters",
     ),
 )
 
@@ -195,6 +209,18 @@ _TARGETS: Final[tuple[Rule, ...]] = (
         lambda d: not (_method(d).isalpha() and _method(d).isupper()),
         lambda d: shown(_method(d)),
         "is no request method; write it in capitals, as POST",
+    ),
+    Rule(
+        "/target/container/image",
+        lambda d: not _image(d).strip(),
+        lambda d: shown(_image(d)),
+        "is empty; give the name of an image, as busybox:1.36",
+    ),
+    Rule(
+        "/contentType",
+        lambda d: not _MEDIA_TYPE.fullmatch(d.content_type),
+        lambda d: shown(d.content_type),
+        "is no media type; write type/subtype, as application/json",
     ),
     Rule(
         "/owner/notify",
@@ -265,13 +291,23 @@ def faults_of(definition: JobDefinition, job_id: JobId, now_us: int, zones: Zone
 def _schedule(d: JobDefinition, job_id: JobId, now_us: int, zones: Zones) -> Iterator[Fault]:
     for problem in check_schedule(d.schedule, job_id, now_us, zones):
         contradicts = "contradicts" in problem.detail
+        value, hint = problem.value, problem.hint
+        if problem.field == "timezone":
+            hint = _zone_hint(value, hint)
+        if problem.field == "every_us" and value.lstrip("-").isdigit():
+            value = duration_text(int(value))
         yield Fault(
             pointer=pointer_of(f"schedule.{problem.field}"),
-            detail=f"{shown(problem.value)}: {problem.detail}"
-            + (f"; {problem.hint}" if problem.hint else ""),
+            detail=f"{shown(value)}: {problem.detail}" + (f"; {hint}" if hint else ""),
             error=CONTRADICTION if contradicts else INVALID_SCHEDULE,
-            hint=problem.hint,
+            hint=hint,
         )
+
+
+def _zone_hint(zone: str, otherwise: str) -> str:
+    """Zones that were likely meant, of all there are: the calendar knows only those in use."""
+    near = near_matches(zone, zone_names())
+    return f"did you mean {' or '.join(near)}?" if near else otherwise
 
 
 def pointer_of(record_field: str) -> str:

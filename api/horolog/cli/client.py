@@ -11,7 +11,14 @@ from horolog.cli.exits import Exit, Stop
 DEFAULT_SERVER: Final = "http://127.0.0.1:8700"
 _POSITION: Final = "Horolog-Position"
 _TIMEOUT_S: Final = 15.0
-_EXITS: Final = {404: Exit.NOT_FOUND, 410: Exit.NOT_FOUND, 429: Exit.REFUSED}
+_EXITS: Final = {
+    400: Exit.USAGE,
+    404: Exit.NOT_FOUND,
+    410: Exit.NOT_FOUND,
+    413: Exit.USAGE,
+    415: Exit.USAGE,
+}
+"""By status of the answer; any other below 500 is a refusal."""
 
 Object = dict[str, Json]
 

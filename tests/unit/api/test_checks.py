@@ -12,6 +12,7 @@ from horolog.schemas.errors import (
 )
 from horolog.schemas.records import (
     CatchUp,
+    ContainerTarget,
     HttpTarget,
     JobDefinition,
     JobId,
@@ -82,6 +83,13 @@ BROKEN: list[tuple[dict[str, object], str, ErrorCode]] = [
     ({"pool": "No Pool"}, "/pool", INVALID_FIELD),
     ({"labels": {f"l{i}": "" for i in range(21)}}, "/labels", INVALID_FIELD),
     ({"labels": {"": "x"}}, "/labels", INVALID_FIELD),
+    ({"labels": {"a b": "x"}}, "/labels", INVALID_FIELD),
+    ({"content_type": "text"}, "/contentType", INVALID_FIELD),
+    (
+        {"target": Target(container=ContainerTarget(image=" "))},
+        "/target/container/image",
+        INVALID_FIELD,
+    ),
     ({"owner": Owner(notify="mail me")}, "/owner/notify", INVALID_FIELD),
     ({"schedule": Schedule(cron="* * * *")}, "/schedule/cron", INVALID_SCHEDULE),
     ({"schedule": Schedule(cron="0 0 30 2 *")}, "/schedule/cron", INVALID_SCHEDULE),
