@@ -8,7 +8,7 @@ only that one, before the server is made.
 import os
 import signal
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any, Final, NamedTuple
 
@@ -54,17 +54,34 @@ POINTS: Final[Mapping[str, Seam]] = {
 }
 
 
-def install(asked: str) -> None:
-    """Wrap the seam of `name:n`; nothing for an empty text. Raises KeyError for an unknown name."""
+IN_HISTORY: Final = frozenset({"writing-history"})
+"""Those passed in the history's process, which then ends its server too."""
+
+
+def is_of_history(asked: str) -> bool:
+    """Whether the point is one of the history's process."""
+    return asked.partition(":")[0] in IN_HISTORY
+
+
+def install(asked: str, pids: Sequence[int] = ()) -> None:
+    """Wrap the seam of `name:n`; nothing for an empty text. `pids`: who ends, in order; left out:
+    this process. Raises KeyError for an unknown name.
+    """
     if not asked:
         return
     name, _, count = asked.partition(":")
     seam = POINTS[name]
     inner = getattr(seam.place, seam.name)
-    setattr(seam.place, seam.name, _ending(inner, int(count or 1), after=seam.after))
+    setattr(
+        seam.place,
+        seam.name,
+        _ending(inner, int(count or 1), pids or (os.getpid(),), after=seam.after),
+    )
 
 
-def _ending(inner: Callable[..., Any], passes: int, *, after: bool) -> Callable[..., Any]:
+def _ending(
+    inner: Callable[..., Any], passes: int, pids: Sequence[int], *, after: bool
+) -> Callable[..., Any]:
     left = passes
     lock = threading.Lock()
 
@@ -73,7 +90,8 @@ def _ending(inner: Callable[..., Any], passes: int, *, after: bool) -> Callable[
         with lock:
             left -= 1
             if left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
+                for pid in pids:
+                    os.kill(pid, signal.SIGKILL)
 
     @wraps(inner)
     def wrapped(*args: Any, **named: Any) -> Any:

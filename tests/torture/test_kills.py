@@ -39,3 +39,21 @@ def test_program_of_a_killed_server_has_ended_before_its_run_starts_again(tmp_pa
             os.kill(first.pid, 0)
         assert [mark.kind for mark in marks(place.witness)] == ["start", "start"]
         assert not drained(place, Acks()).wrong
+
+
+@pytest.mark.timeout(120)
+def test_server_and_history_that_end_together_in_the_middle_of_a_write_lose_nothing(
+    tmp_path: Path,
+) -> None:
+    with placed(tmp_path) as place:
+        place.start()
+        for number in range(5):
+            place.register(f"inline{number}", definition({"handler": "inline"}, "1s"))
+        assert place.server is not None
+        assert place.server.end() == -signal.SIGKILL
+        for passes in (3, 7):
+            ended = place.launch(f"writing-history:{passes}")
+            assert ended.popen.wait(60) == -signal.SIGKILL
+        place.start()
+        checked = drained(place, Acks())
+    assert not checked.wrong

@@ -10,6 +10,7 @@ import signal
 import sys
 from pathlib import Path
 
+from horolog.cli import history_process
 from horolog.cli.exits import Stop
 from horolog.cli.up import serve
 from tests.torture import failpoints
@@ -20,12 +21,22 @@ PARTITIONS = 2
 RETENTION_US = 90 * 86_400 * 1_000_000
 
 
+def history_of_a_victim(directory: Path, retention_us: int) -> list[str]:
+    """What begins a history's process with a failpoint."""
+    module = "tests.torture.history_victim"
+    return [sys.executable, "-m", module, str(directory), str(retention_us)]
+
+
 def main() -> None:
     """Serve until TERM, a failpoint, or a kill."""
     data, port, witness = Path(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
     # For whoever wonders where it hangs.
     faulthandler.register(signal.SIGUSR1)
-    failpoints.install(os.environ.get(failpoints.VARIABLE, ""))
+    asked = os.environ.get(failpoints.VARIABLE, "")
+    if failpoints.is_of_history(asked):
+        history_process.command_of = history_of_a_victim
+    else:
+        failpoints.install(asked)
     try:
         serve(
             data=data,

@@ -23,6 +23,12 @@ LINGER_S: Final = 0.05
 AGAIN_S: Final = 1.0
 
 
+def command_of(directory: Path, retention_us: int) -> list[str]:
+    """What begins the process."""
+    module = "horolog.cli.history_writer"
+    return [sys.executable, "-P", "-m", module, str(directory), str(retention_us)]
+
+
 class HistoryProcess:
     """Has the committed batches of a data directory folded into its history."""
 
@@ -35,10 +41,7 @@ class HistoryProcess:
         retention_us: int,
     ) -> None:
         """`reading`: the tables as this process reads them; `positions`: how far they are."""
-        self._command = [
-            *(sys.executable, "-P", "-m", "horolog.cli.history_writer"),
-            *(str(directory), str(retention_us)),
-        ]
+        self._command = command_of(directory, retention_us)
         self._reading = reading
         self._positions: Mapping[int, int] = dict(positions)
         lock = threading.Lock()
